@@ -14,6 +14,7 @@ PreparationJob::PreparationJob(VulkanDevice& device, Preparation& pass)
   if (!context.jobs) return;
   task_ = std::make_unique<BackgroundTask>(
       context.jobs, [this] { result_ = guarded([this] { return prepare(); }); });
+  if (task_->refused()) task_.reset();  // portions
 }
 
 PreparationJob::~PreparationJob() {

@@ -59,7 +59,7 @@ Result<std::unique_ptr<SlicedWork>> SlicedWork::create(std::shared_ptr<VulkanDev
 }
 
 void SlicedWork::start(SlicedPlan plan) {
-  stream_->forget();
+  stream_->forget_all();
   under_way_.clear();
   unknown_ = false;
   plan_ = std::move(plan);
@@ -221,8 +221,8 @@ Status SlicedWork::drop_last() {
   }
   at_ = under_way_.back().from;
   expected_ = 0;
+  if (stream_->timed()) stream_->forget(under_way_.back().slice);
   under_way_.pop_back();
-  stream_->forget_last();
   return {};
 }
 

@@ -38,6 +38,7 @@ SliceCosts costs_of(VulkanDevice& device, const Plan& plan);
 
 class SlicedWork {
  public:
+  // On any thread; submits nothing.
   static Result<std::unique_ptr<SlicedWork>> create(std::shared_ptr<VulkanDevice> device);
 
   // Begins anew, once what was submitted before has run.

@@ -328,7 +328,8 @@ Status SessionState::start(Awaited awaited) {
 }
 
 Result<bool> SessionState::prepared(Needs& needs, double microseconds) {
-  bool all = true;
+  if (needs.passes.empty() && needs.steps.empty()) return true;
+  VKF_ASSIGN(bool all, sliced_.prepare(microseconds));
   const auto see = [&](auto& cache, auto& list) -> Status {
     for (auto& need : list) {
       if (!need.pass) {

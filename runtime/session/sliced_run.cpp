@@ -1,8 +1,11 @@
 #include "session/sliced_run.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/guarded.h"
 #include "base/message.h"
+#include "vulkan/device_impl.h"
 
 namespace vkformer {
 namespace {
@@ -38,8 +41,28 @@ Status SlicedRun::check_started() const {
   return started_ ? Status() : nothing_started();
 }
 
+Result<bool> SlicedRun::prepare(double microseconds) {
+  if (sliced_) return true;
+  const Context& context = device_->impl().context;
+  const bool waits = std::isinf(microseconds);
+  if (!making_ && !waits && context.jobs) {
+    making_ = std::make_unique<BackgroundTask>(
+        context.jobs, [this] { made_ = guarded([this] { return SlicedWork::create(device_); }); });
+    if (making_->refused()) making_.reset();
+  }
+  if (making_ ? !waits && !making_->done() : !(microseconds > 0)) return false;
+  VKF_CHECK(make_stream());
+  return true;
+}
+
 Status SlicedRun::make_stream() {
   if (sliced_) return {};
+  if (making_) {
+    making_->wait();
+    making_.reset();
+    VKF_ASSIGN(sliced_, std::move(made_));
+    return {};
+  }
   VKF_ASSIGN(sliced_, SlicedWork::create(device_));
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/background_task.h"
 #include "generate/generation_jobs.h"
 #include "session/forward_pass.h"
 #include "session/image_inputs.h"
@@ -20,6 +21,9 @@ class SlicedRun {
 
   // An error while something is started and not finished.
   Status check_idle() const;
+  // Whether there is what slices are carried out with. Begins to make it beside the caller, or
+  // makes it in so much of the caller's time where nobody is there; infinity waits.
+  Result<bool> prepare(double microseconds);
   // A pass over `words`, whose pixel values are made of `images` where there are some, from copies.
   Status start_pass(std::shared_ptr<ForwardPass> pass, FeedWords words,
                     std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies);
@@ -77,6 +81,8 @@ class SlicedRun {
   std::optional<Started> started_;
   // After the passes, whose recordings its slices may still run.
   std::unique_ptr<SlicedWork> sliced_;
+  Result<std::unique_ptr<SlicedWork>> made_{nullptr};  // of the task, once it is done
+  std::unique_ptr<BackgroundTask> making_;             // after what it uses
 };
 
 }  // namespace vkformer

@@ -274,7 +274,7 @@ Result<uint64_t> VulkanDevice::submit_watched(const Recording& recording, Record
     if (!last && now.size() < SliceStream::kMostPieces) continue;
     VKF_CHECK(stream->submit(slice, {}));
     VKF_CHECK(stream->wait());
-    stream->forget();
+    stream->forget_all();
     now.clear();
     if (last) VKF_CHECK(impl_->profiler->executed(recording, pieces[i].dispatch));
   }

@@ -41,6 +41,7 @@ struct SliceStream::Impl {
   std::shared_ptr<VulkanDevice> device;
   VkQueryPool queries = VK_NULL_HANDLE;  // null without timestamps
   std::array<Slot, kSlots> slots;
+  bool resets = false;       // whether the queries are still to be reset
   uint64_t reset_value = 0;  // of our timeline: once it is reached, the queries may be asked
   uint64_t slices = 0;       // begun
   uint64_t last_value = 0;
@@ -48,6 +49,7 @@ struct SliceStream::Impl {
   Context& context() const { return device->impl().context; }
   ~Impl();
   Status make_slot(Slot& slot);
+  Status make_queries();
   Status reset_queries();
   Result<Slot*> next_slot();
   Status begin(Slot& slot);
@@ -78,8 +80,8 @@ Status SliceStream::Impl::make_slot(Slot& slot) {
   return {};
 }
 
-// Queries may only be asked for once they have been reset, which nobody waits for.
-Status SliceStream::Impl::reset_queries() {
+// And the commands that reset them.
+Status SliceStream::Impl::make_queries() {
   Context& c = context();
   if (c.timestamp_bits == 0) return {};
   VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
@@ -92,9 +94,18 @@ Status SliceStream::Impl::reset_queries() {
   VKF_CHECK(begin(slot));
   c.api.CmdResetQueryPool(slot.commands, queries, 0, info.queryCount);
   VKF_CHECK(end(slot));
+  resets = true;
+  return {};
+}
+
+// Queries may only be asked for once they have been reset, which nobody waits for.
+Status SliceStream::Impl::reset_queries() {
+  if (!resets) return {};
+  Slot& slot = slots.back();
   const SubmitChunk chunk{slot.commands, 0};
   VKF_ASSIGN(reset_value, device->impl().timeline->submit({&chunk, 1}));
   last_value = slot.value = reset_value;
+  resets = false;
   return {};
 }
 
@@ -118,6 +129,7 @@ Result<uint64_t> SliceStream::Impl::end_and_submit(Slot& slot, const SubmitSemap
 // The slot of the oldest slice, whose commands have run; its times are lost if nobody asked.
 Result<SliceStream::Impl::Slot*> SliceStream::Impl::next_slot() {
   VKF_CHECK(context().check_alive());
+  VKF_CHECK(reset_queries());
   Slot& slot = slots[slices % kSlots];
   if (!slot.pool) VKF_CHECK(make_slot(slot));
   VKF_CHECK(device->wait(slot.value));
@@ -229,7 +241,7 @@ Result<std::unique_ptr<SliceStream>> SliceStream::create(std::shared_ptr<VulkanD
   auto impl = std::make_unique<Impl>();
   impl->device = std::move(device);
   VKF_CHECK(impl->context().check_alive());
-  VKF_CHECK(impl->reset_queries());
+  VKF_CHECK(impl->make_queries());
   return std::unique_ptr<SliceStream>(new SliceStream(std::move(impl)));
 }
 
@@ -276,7 +288,9 @@ bool SliceStream::timed() const {
 Result<bool> SliceStream::Impl::read(Slot& slot, SliceTimes& times) {
   times = {.slice = slot.slice, .microseconds = slot.clock};
   if (!queries || slot.queries == 0) return true;
-  if (!device->impl().timeline->reached(reset_value)) return false;
+  // Of our own submits the timeline tells. Asking for queries of a slice that runs blocks in some
+  // drivers: Mesa's llvmpipe compiles shaders under the lock that it takes.
+  if (!device->impl().timeline->reached(std::max(reset_value, slot.value))) return false;
   Context& c = context();
   const auto first = static_cast<uint32_t>((slot.slice - 1) % kSlots) * kQueries;
   std::vector<std::array<uint64_t, 2>> ticks(slot.queries);  // value, available
@@ -317,11 +331,12 @@ Result<std::vector<SliceTimes>> SliceStream::finished() {
   return list;
 }
 
-void SliceStream::forget_last() {
-  if (impl_->slices > 0) impl_->slots[(impl_->slices - 1) % kSlots].slice = 0;
+void SliceStream::forget(uint64_t slice) {
+  Impl::Slot& slot = impl_->slots[(slice - 1) % kSlots];
+  if (slot.slice == slice) slot.slice = 0;
 }
 
-void SliceStream::forget() {
+void SliceStream::forget_all() {
   for (Impl::Slot& slot : impl_->slots) {
     if (slot.slice == 0) continue;
     // Reading once more keeps what ran from passing for the slot's next slice; its only failure is

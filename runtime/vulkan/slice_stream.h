@@ -65,6 +65,7 @@ class SliceStream {
   // Pieces that one slice may have.
   static constexpr size_t kMostPieces = 256;
 
+  // On any thread; submits nothing.
   static Result<std::unique_ptr<SliceStream>> create(std::shared_ptr<VulkanDevice> device);
   // Waits until the device is done with what submit() submitted. What append() appended must have
   // run, or never run.
@@ -84,11 +85,11 @@ class SliceStream {
   Result<std::vector<SliceTimes>> finished();
   // Waits for what submit() submitted.
   Status wait();
-  // Gives up the latest slice, which was appended and never runs.
-  void forget_last();
+  // Gives up a slice that was appended and never runs.
+  void forget(uint64_t slice);
   // Gives up the times of all slices. What was submitted must have run; what was appended must have
   // run, or never run.
-  void forget();
+  void forget_all();
 
  private:
   struct Impl;

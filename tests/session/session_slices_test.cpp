@@ -262,6 +262,10 @@ TEST_SUITE("model") {
     Loaded loaded = load("bert-base");
     Session& session = loaded.session;
     const TensorMap whole = session.run(loaded.inputs).value();
+    SessionSizes sizes;
+    sizes.inputs = loaded.inputs;
+    REQUIRE(session.warm_up(sizes).ok());
+    REQUIRE(session.finish_warm_up().ok());
     check_refused(session.advance(1000), "nothing was started");
     check_refused(session.record(nullptr, 1000), "nothing was started");
     check_refused(session.finish(), "nothing was started");
