@@ -83,6 +83,9 @@ inline Real exp_any(Real x) {
   const Real y = (scale + scale * rest) * (high ? 2.71828183f : 1.0f);
   return x < -87.0f ? Real(0.0f) : y;
 }
+inline Real exp_of(Real x) {
+  return x.is_nan() ? x : exp_any(x);
+}
 inline Real tanh_any(Real x) {
   const Real size = magnitude(x);
   const auto [scale, rest] = split_exp(size < 10.0f ? Real(2.0f) * size : Real(20.0f));
@@ -92,6 +95,18 @@ inline Real tanh_any(Real x) {
 }
 inline Real sigmoid_any(Real x) {
   return Real(1.0f) / (Real(1.0f) + exp_any(-x));
+}
+// shaders/include/softplus.glsl.
+inline Real softplus(Real x) {
+  if (x.is_nan()) return x;
+  const Real e = exp_any(-magnitude(x));
+  const Real s = e / (Real(2.0f) + e), q = s * s;
+  Real sum = 1.0f / 15.0f;
+  for (const float c :
+       {1.0f / 13.0f, 1.0f / 11.0f, 1.0f / 9.0f, 1.0f / 7.0f, 0.2f, 1.0f / 3.0f, 1.0f}) {
+    sum = sum * q + c;
+  }
+  return (x > 0.0f ? x : Real(0.0f)) + Real(2.0f) * s * sum;
 }
 inline Real erfc_positive(Real z) {
   const Real t = Real(1.0f) / (Real(1.0f) + Real(0.5f) * z);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "graph/graph.h"
 #include "vkformer/tensor.h"
@@ -13,5 +14,9 @@ namespace vkformer::conformance {
 // What the graph's nodes write, by the names of external tensors. `inputs` binds the others.
 // Nothing where a node is of an operator, or of a form of one, that has no twin.
 std::optional<TensorMap> twin_outputs(const Graph& graph, const TensorMap& inputs);
+
+// Whether an operator's reference is its twin as well: it moves, chooses or counts, and rounds
+// nothing.
+bool is_exact(const std::string& op);
 
 }  // namespace vkformer::conformance

@@ -53,7 +53,8 @@ struct FingerprintModel {
   ModelSource source;
   // Of Session::run, of the model when it is loaded.
   std::function<Result<TensorMap>(const ModelInfo& info)> inputs;
-  // To generate from input_ids where the model does: greedily, by beams and at random.
+  // To generate from input_ids where the model does: greedily, by beams, at random, in a batch, and
+  // with guessed tokens.
   int new_tokens = 0;
 };
 

@@ -3,17 +3,10 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "ops/node_attrs.h"
 #include "ops/row_kernel.h"
 
 namespace vkformer {
-namespace {
-
-struct BeamSelectAttrs {
-  SearchParams search;
-  BeamSelectKind kind;
-};
-
-}  // namespace
 
 Status check_beam_select(const TensorDesc& candidates, const SearchParams& p) {
   if (p.beams < 1 || p.beams > VKF_MAX_BEAMS) {

@@ -6,18 +6,13 @@
 
 #include "base/message.h"
 #include "ops/matmul_strategy.h"
+#include "ops/node_attrs.h"
 #include "ops/row_op.h"
 #include "params/activation.h"
 #include "params/experts.h"
 
 namespace vkformer {
 namespace {
-
-// What the node carries beside its tensors.
-struct ExpertsNodeAttrs {
-  ExpertsAttrs attrs;
-  ExpertWeight up, down;
-};
 
 Error experts_error(std::initializer_list<MessagePart> parts) {
   return op_error(OpId::k_experts, message(parts));

@@ -2,17 +2,13 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
+#include "ops/node_attrs.h"
 #include "ops/row_op.h"
 #include "params/decode_state.h"
 #include "params/recurrent.h"
 
 namespace vkformer {
 namespace {
-
-struct MoveColumnsAttrs {
-  MoveColumnsParams params;
-  enum class Kind : uint8_t { kPlain, kStore, kLoad } kind = Kind::kPlain;
-};
 
 void add_move(Graph& graph, MoveColumnsAttrs attrs, std::vector<TensorId> inputs, TensorId y) {
   const MoveColumnsParams& p = attrs.params;

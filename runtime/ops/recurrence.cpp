@@ -3,16 +3,12 @@
 #include "base/message.h"
 #include "base/narrow.h"
 #include "ops/move_columns.h"
+#include "ops/node_attrs.h"
 #include "ops/row_op.h"
 #include "params/recurrent.h"
 
 namespace vkformer {
 namespace {
-
-struct RecurrenceNodeAttrs {
-  CellKind cell;
-  LinearWeight weight;
-};
 
 Status add_fused(Graph& graph, const RecurrenceInputs& inputs, CellKind cell, TensorId y) {
   Node node = make_node<OpId::k_recurrence>(RecurrenceNodeAttrs{cell, inputs.weight},

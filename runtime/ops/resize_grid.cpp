@@ -2,6 +2,7 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
+#include "ops/node_attrs.h"
 #include "ops/row_op.h"
 #include "params/resize_grid.h"
 
@@ -11,12 +12,12 @@ namespace {
 // Tokens a side, so that the parts of all places are whole numbers of 31 bits.
 constexpr uint32_t kMostGridSide = 1 << 14;
 
-// How a place of the result becomes one of x: (i * factor + shift) / divisor.
-struct SideMap {
-  uint32_t factor = 0;
-  uint32_t divisor = 1;
-  int32_t shift = 0;
-};
+std::string sizes_text(const ResizeGridAttrs& a) {
+  return std::to_string(a.height) + "x" + std::to_string(a.width) + " to " +
+         std::to_string(a.out_height) + "x" + std::to_string(a.out_width);
+}
+
+}  // namespace
 
 SideMap side_map(uint32_t from, uint32_t to, ResizeGridAttrs::Corners corners) {
   if (corners == ResizeGridAttrs::Corners::kAligned) {
@@ -25,13 +26,6 @@ SideMap side_map(uint32_t from, uint32_t to, ResizeGridAttrs::Corners corners) {
   if (corners == ResizeGridAttrs::Corners::kHalves) return {4, 2, 1};
   return {2 * from, 2 * to, static_cast<int32_t>(from) - static_cast<int32_t>(to)};
 }
-
-std::string sizes_text(const ResizeGridAttrs& a) {
-  return std::to_string(a.height) + "x" + std::to_string(a.width) + " to " +
-         std::to_string(a.out_height) + "x" + std::to_string(a.out_width);
-}
-
-}  // namespace
 
 Result<TensorDesc> check_resize_grid(const TensorDesc& x, const ResizeGridAttrs& a) {
   for (const uint32_t side : {a.height, a.width, a.out_height, a.out_width}) {

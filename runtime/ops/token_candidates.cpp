@@ -5,19 +5,11 @@
 #include <bit>
 
 #include "base/message.h"
+#include "ops/node_attrs.h"
 #include "ops/row_kernel.h"
 #include "ops/vocab_parts.h"
 
 namespace vkformer {
-namespace {
-
-struct CandidateAttrs {
-  SearchParams search;
-  ScoresFrom from;
-  BeamChoice choice;
-};
-
-}  // namespace
 
 uint64_t search_words(const SearchParams& p) {
   const uint64_t rows = uint64_t{p.batch} * p.beams;

@@ -1,6 +1,7 @@
 // `vkformer fingerprint`: what a device computes in reproducible precision, as digests, and the
 // first difference between two of them.
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -46,17 +47,39 @@ void print_fingerprint(const Fingerprint& f) {
              (f.host_difference ? f.host_difference->message : "all have the bits of the host"));
 }
 
+constexpr int kNewTokens = 12;  // of a generation
+
+// The last part of a path: what a fingerprint calls a model, wherever it lies.
+std::string last_part(const std::string& path) {
+  const std::filesystem::path whole(path);
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+// A folder with a model and the inputs of its pass, as tests/golden has them.
+Result<FingerprintModel> model_with_inputs(const std::string& folder) {
+  Result<TensorMap> stored = read_tensor_file(folder + "/inputs.safetensors");
+  if (!stored) return stored.error();
+  // Prompts of generations have names of their own.
+  std::erase_if(*stored, [](const auto& input) { return input.first.starts_with("generate."); });
+  const auto inputs = [stored = *stored](const ModelInfo&) -> Result<TensorMap> { return stored; };
+  return FingerprintModel{last_part(folder), ModelSource::directory(folder + "/model"), inputs,
+                          kNewTokens};
+}
+
 // The first run of a model of `bench models`, or of a directory; generations are short.
 Result<FingerprintModel> fingerprint_model(const std::string& name) {
-  constexpr int kNewTokens = 12;
   constexpr int64_t kTokens = 24;
+  std::error_code ignored;
+  if (std::filesystem::exists(name + "/inputs.safetensors", ignored)) {
+    return model_with_inputs(name);
+  }
   const Result<BenchModel> opened = open_bench_model(name);
   if (!opened) return opened.error();
   const auto inputs = [model = *opened](const ModelInfo& info) {
     const ModelRun run{.name = "", .batch = 1, .tokens = kTokens};
     return bench_inputs(model, info, run, DecoderInput::kYes);
   };
-  return FingerprintModel{name, opened->source, inputs, kNewTokens};
+  return FingerprintModel{last_part(name), opened->source, inputs, kNewTokens};
 }
 
 int run_fingerprint(const CommonOptions& common, const FingerprintCommandOptions& options) {
@@ -132,7 +155,8 @@ void add_fingerprint_command(CLI::App& app, CommandLine& line) {
       "fingerprint", "Digests of what a device computes in reproducible precision.");
   const auto options = std::make_shared<FingerprintCommandOptions>();
   command->add_option("MODEL", options->models,
-                      "directories, or models of `bench models`, whose passes are added");
+                      "directories, or models of `bench models`, whose passes and generations are "
+                      "added; or folders with model/ and inputs.safetensors");
   command->add_option("--filter", options->filters,
                       "only checks with this in their names; may be given several times");
   CLI::Option* json = command->add_option("--json", options->json,
