@@ -89,6 +89,8 @@ Result<SharedJob> SharedJob::open(const SharedJobOptions& options) {
   SharedJob job(options, std::move(*locks));
   const Status joined = job.begin_or_join();
   if (!joined) return joined.error();
+  // The last writer may have been killed before it did.
+  if (job.is_finished()) job.clean();
   return job;
 }
 
