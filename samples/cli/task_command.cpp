@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "files.h"
+#include "job_identity.h"
+#include "shared_job.h"
 #include "terminal.h"
 
 namespace vkformer::cli {
@@ -13,6 +15,10 @@ namespace {
 // Batches read, sorted by length and answered together. More would waste less on padding, fewer
 // would write sooner.
 constexpr size_t kBatchesPerWindow = 4;
+
+size_t window_size(const TaskCommandOptions& options) {
+  return static_cast<size_t>(options.batch) * kBatchesPerWindow;
+}
 
 // What the output repeats of an input.
 Json echo_of(const TaskFormat& format, const Json& fields) {
@@ -33,10 +39,14 @@ class TaskRun {
 
   enum class Form : uint8_t { kJson, kPlain, kReadable };
   Status run(RecordReader& reader, LineWriter& writer, Progress& progress, Form form);
+  // Answers the windows of the job that no other process takes.
+  Status run(SharedJob& job, Progress& progress);
   int64_t failed() const { return failed_; }
 
  private:
   Status skip_answered(RecordReader& reader, const LineWriter& writer);
+  // The lines of one window of a job.
+  Result<std::string> answer_lines(const SharedJob& job, size_t window);
   Status answer_window(std::vector<TaskRecord>& records, std::vector<Json>& lines);
   // Answers records [begin, end) into their lines; halves them until those that fail are alone.
   Status answer_range(std::vector<TaskRecord*> records, std::vector<Json*> lines);
@@ -144,8 +154,7 @@ Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress
   if (!skipped) return skipped;
   while (true) {
     progress.set(done_, reader.total());
-    Result<std::vector<TaskRecord>> records =
-        reader.next(static_cast<size_t>(options_.batch) * kBatchesPerWindow);
+    Result<std::vector<TaskRecord>> records = reader.next(window_size(options_));
     if (!records) return records.error();
     if (records->empty()) return {};
     std::vector<Json> lines;
@@ -159,6 +168,36 @@ Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress
     const Status flushed = writer.flush();
     if (!flushed) return flushed;
     done_ += static_cast<int64_t>(lines.size());
+  }
+}
+
+Result<std::string> TaskRun::answer_lines(const SharedJob& job, size_t window) {
+  Result<std::string> text = job.read(window);
+  if (!text) return text.error();
+  RecordReader reader =
+      RecordReader::of_lines({std::move(*text), options_.input, job.windows().list[window].line},
+                             job.windows().format, format_.plain_key);
+  std::string answers;
+  while (true) {
+    Result<std::vector<TaskRecord>> records = reader.next(window_size(options_));
+    if (!records) return records.error();
+    if (records->empty()) return answers;
+    std::vector<Json> lines;
+    const Status answered = answer_window(*records, lines);
+    if (!answered) return answered.error();
+    for (const Json& line : lines) answers += json_text(line) + '\n';
+  }
+}
+
+Status TaskRun::run(SharedJob& job, Progress& progress) {
+  while (true) {
+    const Result<std::optional<size_t>> window = job.next();
+    if (!window) return window.error();
+    progress.set(job.written_inputs(), job.windows().inputs);
+    if (!*window) return {};
+    const Result<std::string> lines = answer_lines(job, **window);
+    if (!lines) return lines.error();
+    if (const Status finished = job.finish(*lines); !finished) return finished;
   }
 }
 
@@ -184,6 +223,17 @@ std::string usage_error(const TaskCommandOptions& options, const TaskFormat& for
   if (options.resume && options.output.empty()) {
     return command + " --resume continues a file; name it with --output.";
   }
+  const bool files = !options.output.empty() && !options.input.empty() && options.input != "-";
+  if (options.shared && !files) {
+    return command +
+           " --shared reads and writes files that all processes see; name them with --input and "
+           "--output.";
+  }
+  if (!options.shared && SharedJob::exists(options.output)) {
+    return command + " [" + options.output + "] is the output of the shared job in [" +
+           SharedJob::folder_of(options.output) +
+           "]; go on with it by --shared, or remove both to begin again.";
+  }
   return "";
 }
 
@@ -203,6 +253,16 @@ void add_task_options(CLI::App& command, TaskCommandOptions& options, CommandLin
       ->check(CLI::Range(1, 4096));
   command.add_flag("--resume", options.resume,
                    "go on after the last whole line of an existing --output");
+  options.command = &command;
+  CLI::Option* shared = command.add_flag(
+      "--shared", options.shared,
+      "share the inputs with all processes that run this command (mpirun, Slurm, Kubernetes, "
+      "shells), by the folder OUTPUT.job; goes on after any kill");
+  command
+      .add_option("--shared-window", options.window,
+                  "inputs that a process takes at once (default: a thousandth of all)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(shared);
   command.add_flag("--keep-going", options.keep_going,
                    "write an input's error into its line instead of stopping");
   command.add_flag("--progress", options.progress, "progress even if stderr is no terminal");
@@ -266,10 +326,42 @@ void add_search_options(CLI::App& command, TextOptions& options) {
       ->group(kSearch);
 }
 
+namespace {
+
+// Before anything is loaded: a model that is not the job's is not worth it.
+Result<SharedJob> open_shared_job(const TaskCommandOptions& options) {
+  Result<Json> identity = job_identity(*options.command);
+  if (!identity) return identity.error();
+  return SharedJob::open({.input = options.input,
+                          .output = options.output,
+                          .lines = {.format = options.format,
+                                    .group = static_cast<int64_t>(window_size(options)),
+                                    .window = options.window},
+                          .identity = std::move(*identity)});
+}
+
+// All inputs, by this process alone.
+Status answer_alone(TaskRun& run, RecordReader& reader, const TaskCommandOptions& options,
+                    TaskRun::Form form, Progress& progress) {
+  const auto existing =
+      options.resume ? LineWriter::Existing::kContinue : LineWriter::Existing::kReplace;
+  Result<LineWriter> writer = LineWriter::open(options.output, existing);
+  return writer ? run.run(reader, *writer, progress, form) : writer.error();
+}
+
+}  // namespace
+
 int run_task_command(const CommonOptions& common, const TaskCommandOptions& options,
                      const TaskFormat& format, const OpenTask& open) {
   const std::string usage = usage_error(options, format);
   if (!usage.empty()) return report_usage(usage);
+  std::optional<SharedJob> job;
+  if (options.shared) {
+    Result<SharedJob> opened = open_shared_job(options);
+    if (!opened) return report(opened.error());
+    if (opened->is_finished()) return kExitOk;
+    job = std::move(*opened);
+  }
   Result<RecordReader> reader =
       RecordReader::open(options.arguments, options.input, options.format, format.plain_key);
   if (!reader) return report(reader.error());
@@ -291,15 +383,12 @@ int run_task_command(const CommonOptions& common, const TaskCommandOptions& opti
       return without_nan(*device, [&] { return checked(inputs); });
     };
   }
-  const auto existing =
-      options.resume ? LineWriter::Existing::kContinue : LineWriter::Existing::kReplace;
-  Result<LineWriter> writer = LineWriter::open(options.output, existing);
-  if (!writer) return report(writer.error());
   TaskRun run(options, format, std::move(*answer));
   Status done;
   {
     Progress progress(format.command, show);
-    done = run.run(*reader, *writer, progress, form_of(common, options, format));
+    done = job ? run.run(*job, progress)
+               : answer_alone(run, *reader, options, form_of(common, options, format), progress);
   }
   if (!done) return report(done.error());
   if (run.failed() == 0) return kExitOk;

@@ -1,4 +1,5 @@
-// What the commands for tasks share: inputs in, answers as JSON lines out, in batches, resumable.
+// What the commands for tasks share: inputs in, answers as JSON lines out, in batches, resumable,
+// shared with other processes.
 #pragma once
 
 #include "command_line.h"
@@ -16,6 +17,9 @@ struct TaskCommandOptions {
   int batch = 32;
   bool truncate = false;
   bool resume = false;
+  bool shared = false;          // with other processes, by the folder of a SharedJob
+  int window = 0;               // inputs that a process of these takes at once; 0: by their number
+  CLI::App* command = nullptr;  // whose options these are
   bool keep_going = false;
   bool progress = false;
   bool nan_check = false;

@@ -18,7 +18,22 @@ bool is_object_text(const std::string& line) {
          line[line.find_first_not_of(" \t")] == '{' && Json::accept(line);
 }
 
-// Lines of a regular file that are not empty, or 0.
+Error field_error(const char* key, const char* what) {
+  return {ErrorCode::kInvalidArgument,
+          "[" + std::string(key) + "] " + what + "; the input needs a text under that key."};
+}
+
+}  // namespace
+
+std::string format_of_lines(const std::string& first, const std::string& format) {
+  if (format != "auto") return format;
+  return is_object_text(first) ? "json" : "text";
+}
+
+bool is_passed_over(const std::string& line, const std::string& format) {
+  return format == "json" && line.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
 int64_t count_lines(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return 0;
@@ -36,13 +51,6 @@ int64_t count_lines(const std::string& path) {
   return last == '\n' ? lines : lines + 1;
 }
 
-Error field_error(const char* key, const char* what) {
-  return {ErrorCode::kInvalidArgument,
-          "[" + std::string(key) + "] " + what + "; the input needs a text under that key."};
-}
-
-}  // namespace
-
 Result<RecordReader> RecordReader::open(std::vector<std::string> arguments, const std::string& file,
                                         const std::string& format, const std::string& plain_key) {
   const auto count = static_cast<int64_t>(arguments.size());
@@ -52,6 +60,11 @@ Result<RecordReader> RecordReader::open(std::vector<std::string> arguments, cons
                       plain_key);
   reader.total_ = file.empty() ? count : count_lines(file);
   return reader;
+}
+
+RecordReader RecordReader::of_lines(NumberedLines lines, const std::string& format,
+                                    const std::string& plain_key) {
+  return {InputReader::of_lines(std::move(lines)), format, plain_key};
 }
 
 TaskRecord RecordReader::read(TextInput input) const {
@@ -78,8 +91,8 @@ Result<std::vector<TaskRecord>> RecordReader::next(size_t count) {
     if (!inputs) return inputs.error();
     if (inputs->empty()) break;
     for (TextInput& input : *inputs) {
-      if (format_ == "auto") format_ = is_object_text(input.text) ? "json" : "text";
-      if (format_ == "json" && input.text.find_first_not_of(" \t") == std::string::npos) continue;
+      format_ = format_of_lines(input.text, format_);
+      if (is_passed_over(input.text, format_)) continue;
       records.push_back(read(std::move(input)));
     }
   }
@@ -104,6 +117,7 @@ Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) 
     return writer;
   }
   std::error_code ignored;
+  if (const Status locked = writer.lock_file(); !locked) return locked.error();
   if (existing == Existing::kContinue && std::filesystem::is_regular_file(path, ignored)) {
     const Status kept = writer.keep_lines();
     if (!kept) return kept.error();
@@ -111,6 +125,25 @@ Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) 
   writer.file_.reset(std::fopen(path.c_str(), existing == Existing::kContinue ? "ab" : "wb"));
   if (!writer.file_) return writer.error("opened");
   return writer;
+}
+
+Status LineWriter::lock_file() {
+  std::error_code ignored;
+  const auto type = std::filesystem::status(path_, ignored).type();
+  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
+    return {};
+  Result<SystemFile> file = SystemFile::open(path_, SystemFile::Content::kUpdate);
+  if (!file) return file.error();
+  const Result<LockState> lock = file->lock(0, 0);
+  // A file system without locks cannot say.
+  if (!lock || *lock == LockState::kTaken) {
+    lock_ = std::move(*file);
+    return {};
+  }
+  return Error{ErrorCode::kInvalidFile,
+               "[" + path_ +
+                   "] is written by another process; end it, or give --shared to all processes "
+                   "that are to share the inputs."};
 }
 
 Status LineWriter::keep_lines() {

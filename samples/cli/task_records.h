@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "output.h"
+#include "system_file.h"
 #include "text_inputs.h"
 
 namespace vkformer::cli {
@@ -25,6 +26,10 @@ class RecordReader {
   static Result<RecordReader> open(std::vector<std::string> arguments, const std::string& file,
                                    const std::string& format, const std::string& plain_key);
 
+  // Lines of a file that are at hand, the first of which has that number; `format` is not "auto".
+  static RecordReader of_lines(NumberedLines lines, const std::string& format,
+                               const std::string& plain_key);
+
   // The next inputs, at most `count`; none at the end. Empty lines between JSON lines are none.
   Result<std::vector<TaskRecord>> next(size_t count);
   // Inputs in all, or 0 where that is not known.
@@ -41,11 +46,18 @@ class RecordReader {
   int64_t total_ = 0;
 };
 
+// What the lines of a file are, whose first line this is: `format`, or what "auto" finds.
+std::string format_of_lines(const std::string& first, const std::string& format);
+// Whether a line is no input: an empty one between JSON lines.
+bool is_passed_over(const std::string& line, const std::string& format);
+// Lines of a regular file, or 0.
+int64_t count_lines(const std::string& path);
+
 // Writes lines to a file or stdout.
 class LineWriter {
  public:
   // An empty path is stdout. kContinue keeps the whole lines of an existing file and cuts off what
-  // follows them.
+  // follows them. A file that another process writes is an error.
   enum class Existing : uint8_t { kReplace, kContinue };
   static Result<LineWriter> open(const std::string& path, Existing existing);
 
@@ -61,10 +73,12 @@ class LineWriter {
     void operator()(std::FILE* file) const;
   };
   LineWriter() = default;
+  Status lock_file();
   Status keep_lines();
   Error error(const char* what) const;
 
   std::string path_;
+  std::optional<SystemFile> lock_;  // of a regular file
   std::unique_ptr<std::FILE, Close> file_;
   int64_t kept_lines_ = 0;
   std::string last_kept_line_;

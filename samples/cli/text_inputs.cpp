@@ -15,8 +15,23 @@ Result<InputReader> InputReader::open(std::vector<std::string> texts, const std:
   return reader;
 }
 
+InputReader InputReader::of_lines(NumberedLines lines) {
+  InputReader reader;
+  reader.position_ = static_cast<size_t>(lines.first - 1);
+  reader.lines_ = std::move(lines);
+  return reader;
+}
+
+bool InputReader::cut_line(std::string& text) {
+  if (cut_ == lines_->text.size()) return false;
+  const size_t end = std::min(lines_->text.find('\n', cut_), lines_->text.size());
+  text = lines_->text.substr(cut_, end - cut_);
+  cut_ = std::min(end + 1, lines_->text.size());
+  return true;
+}
+
 Result<bool> InputReader::read_line(std::string& text) {
-  const Result<bool> read = file_->read_line(text);
+  const Result<bool> read = lines_ ? Result<bool>(cut_line(text)) : file_->read_line(text);
   if (!read || !*read) return read;
   if (!text.empty() && text.back() == '\r') text.pop_back();
   // A byte order mark is a trace of the editor, not a part of the first word.
@@ -28,7 +43,7 @@ Result<std::vector<TextInput>> InputReader::next(size_t count) {
   std::vector<TextInput> inputs;
   while (inputs.size() < count) {
     TextInput input;
-    if (!file_) {
+    if (!file_ && !lines_) {
       if (position_ == texts_.size()) break;
       input.text = texts_[position_];
       input.origin = "argument " + std::to_string(position_ + 1);
@@ -36,7 +51,8 @@ Result<std::vector<TextInput>> InputReader::next(size_t count) {
       const Result<bool> read = read_line(input.text);
       if (!read) return read.error();
       if (!*read) break;
-      input.origin = file_->name() + ", line " + std::to_string(position_ + 1);
+      input.origin =
+          (lines_ ? lines_->file : file_->name()) + ", line " + std::to_string(position_ + 1);
     }
     ++position_;
     inputs.push_back(std::move(input));

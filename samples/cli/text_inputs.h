@@ -19,22 +19,35 @@ struct TextInput {
   std::string origin;  // "argument 3", "words.txt, line 7"
 };
 
+// Whole lines of a file.
+struct NumberedLines {
+  std::string text;
+  std::string file;   // for messages
+  int64_t first = 1;  // the number of the first line
+};
+
 // Gives the inputs of a command piece by piece, so that a file may be of any length.
 class InputReader {
  public:
   // Exactly one of `texts` and `file` ("-" is stdin) must be given.
   static Result<InputReader> open(std::vector<std::string> texts, const std::string& file);
 
+  static InputReader of_lines(NumberedLines lines);
+
   // The next inputs, at most `count`; none at the end.
   Result<std::vector<TextInput>> next(size_t count);
 
  private:
   InputReader() = default;
+  // The next line of what is read; false at the end.
   Result<bool> read_line(std::string& text);
+  bool cut_line(std::string& text);
 
   std::vector<std::string> texts_;
-  std::optional<InputFile> file_;  // none: texts_ are the inputs
-  size_t position_ = 0;            // inputs given so far
+  std::optional<InputFile> file_;       // neither this
+  std::optional<NumberedLines> lines_;  // nor these: texts_ are the inputs
+  size_t cut_ = 0;                      // bytes of lines_ given so far
+  size_t position_ = 0;                 // arguments given so far, or lines of the whole file
 };
 
 enum class LongInput : uint8_t { kError, kTruncate };

@@ -1,0 +1,19 @@
+// What processes must have in common that share one job over data: the program, the command, its
+// options, and the content of the files that these name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "output.h"
+#include "vkformer/result.h"
+
+namespace vkformer::cli {
+
+// Of a parsed command. Options that say where and how loudly a process works are no part of it.
+Result<Json> job_identity(const CLI::App& command);
+// Why a process of identity `own` may not work on a job of identity `begun`, a sentence that names
+// the option or file; empty: it may. `job` is what the sentence calls the job.
+std::string identity_difference(const Json& begun, const Json& own, const std::string& job);
+
+}  // namespace vkformer::cli
