@@ -127,6 +127,40 @@ void load_together(const Device& device, const std::string& directory) {
   });
 }
 
+// session.h in frames: a session for each thread prepares sizes of its own beside all others, is
+// followed slice by slice, and is given up while it prepares.
+void prepare_together(const Model& model, const Tokenizer& tokenizer) {
+  std::vector<Tensor> rows;
+  for (const char* word : {"a", "attention", "all"}) {
+    const std::vector<TokenId> ids = must(tokenizer.encode(word)).ids;
+    rows.push_back(Tensor::from_ints({1, static_cast<int64_t>(ids.size())}, ids));
+  }
+  together([&](int thread) {
+    Session session = must(Session::create(model, {.recordings = 2, .round_lengths = thread == 0}));
+    for (int64_t tokens : {3, 18, 35}) {
+      SessionSizes sizes;
+      sizes.batch = 2 + thread;
+      sizes.tokens = tokens;
+      check(session.warm_up(sizes).ok(), "warm-ups at once");
+    }
+    check(must(session.warmed_up()) <= 1, "how far they are");
+    GenerateOptions options = session.generation_defaults();
+    options.max_new_tokens = 3 + thread;
+    for (const Tensor& row : rows) {
+      const TensorMap inputs{{"input_ids", row}};
+      check(session.start_generation(inputs, options).ok(), "a start");
+      check(session.cancel().ok(), "what is given up while it is prepared");
+      check(session.start_generation(inputs, options).ok(), "a start again");
+      Advance now;
+      do {
+        now = must(session.advance(500));
+        std::this_thread::yield();
+      } while (now.progress != Advance::Progress::kDone);
+      check(must(session.finish_generation()).size() == 1, "a generation in slices");
+    }
+  });
+}
+
 // tokenizer.h
 void share_tokenizer(const Tokenizer& tokenizer) {
   const std::vector<TokenId> wanted = must(tokenizer.encode("attention")).ids;
@@ -276,6 +310,7 @@ int main(int argc, char** argv) {
     share_operators(device);
     share_model(device, model, tokenizer);
     load_together(device, directory);
+    prepare_together(model, tokenizer);
     share_device_of_tasks(device, directory);
     // Several devices at once, one of each thread.
     together([&](int) {
