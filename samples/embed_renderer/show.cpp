@@ -254,8 +254,13 @@ vkformer::Status Show::write_report() const {
       const auto last = static_cast<double>(lengths.size()) - 1.0;
       return lengths.empty() ? 0 : lengths[static_cast<size_t>(share * last + 0.5)];
     };
-    std::fprintf(file, " \"%s\": {\"results\": %zu, \"frames_p50\": %d, \"frames_max\": %d},\n",
+    std::fprintf(file, " \"%s\": {\"results\": %zu, \"frames_p50\": %d, \"frames_max\": %d,\n",
                  name, lengths.size(), at(0.5), at(1.0));
+    std::fprintf(file, "  \"frames\": [");
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      std::fprintf(file, "%s%d", i == 0 ? "" : ", ", lengths[i]);
+    }
+    std::fprintf(file, "]},\n");
   };
   std::fprintf(file, "{\"budget_us\": %.0f, \"sessions\": %d,\n", options_.budget_us,
                options_.sessions);
@@ -270,7 +275,12 @@ vkformer::Status Show::write_report() const {
   if (parts_.writer) frames_of("texts", parts_.writer->turn().lengths());
   const auto preparing =
       std::count_if(preparing_.begin(), preparing_.end(), [](int jobs) { return jobs > 0; });
-  std::fprintf(file, " \"frames\": %zu, \"frames_with_preparing\": %d}\n", times_.all().size(),
+  std::fprintf(file, " \"times\": [");  // of each frame: all of it and our slice, in milliseconds
+  for (size_t i = 0; i < times_.all().size(); ++i) {
+    const auto& frame = times_.all()[i];
+    std::fprintf(file, "%s[%.3f, %.3f]", i == 0 ? "" : ", ", frame.total, frame.slice);
+  }
+  std::fprintf(file, "],\n \"frames\": %zu, \"frames_with_preparing\": %d}\n", times_.all().size(),
                static_cast<int>(preparing));
   const bool written = std::ferror(file) == 0;
   std::fclose(file);

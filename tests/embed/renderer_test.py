@@ -13,8 +13,10 @@ import tempfile
 import unittest
 import zlib
 from pathlib import Path
+from xml.etree import ElementTree
 
 PROGRAM, MODEL = sys.argv[1:3]
+SOURCE = Path(__file__).resolve().parents[2] / "samples" / "embed_renderer"
 WIDTH, HEIGHT, FRAMES = 160, 120, 40
 # Of the picture with one head: where its mouth is, and a corner where nothing happens.
 MOUTH = (0.42, 0.44, 0.58, 0.60)
@@ -193,6 +195,13 @@ class Renderer(unittest.TestCase):
             self.assertGreater(numbers["looks"]["results"], 0)
             self.assertGreater(numbers["slice_ms"]["p99"], 0)
             self.assertEqual(numbers["frames"], 120)
+            self.assertEqual(len(numbers["times"]), 120)
+            self.assertEqual(len(numbers["words"]["frames"]), numbers["words"]["results"])
+            picture = Path(folder) / "report.svg"
+            script = SOURCE / "plot_report.py"
+            subprocess.run([sys.executable, "-B", script, report, picture], check=True)
+            drawn = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
+            self.assertGreater(sum(1 for bar in drawn.iter() if bar.tag.endswith("rect")), 240)
             refused = run("--frames", 1, "--report", Path(folder) / "no" / "such" / "folder")
             self.assertEqual(refused.returncode, 1)
             self.assertIn("cannot be written", refused.stderr)
