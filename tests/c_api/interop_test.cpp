@@ -1,11 +1,11 @@
 // The application's own device, command buffers, buffers and semaphores through the C interface.
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <thread>
 
 #include "support/c_handles.h"
 #include "support/golden.h"
+#include "support/patience.h"
 #include "support/test_device.h"
 #include "vkformer/vkformer.h"
 #include "vulkan/context.h"
@@ -383,9 +383,7 @@ TEST_SUITE("model") {
     slice.microseconds = 400;
     vkf_advance advance{};
     advance.struct_size = sizeof(advance);
-    // Preparation runs on threads of the library: only a clock bounds how often it is asked for.
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-    while (advance.progress != VKF_DONE && std::chrono::steady_clock::now() < end) {
+    for (const Patience patience; patience.left() && advance.progress != VKF_DONE;) {
       REQUIRE(vkf_session_advance(session, &slice, &advance, app.error.get()) == VKF_OK);
       std::this_thread::yield();
     }

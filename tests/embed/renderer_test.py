@@ -183,7 +183,7 @@ class Renderer(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.json"
             result = run("--text", "Attention is all you need. Hello everybody.", "--heads", 4, "--size",
-                         f"{WIDTH}x{HEIGHT}", "--frames", 120, "--sessions", 3, "--watch", models / "digits",
+                         f"{WIDTH}x{HEIGHT}", "--frames", 240, "--sessions", 3, "--watch", models / "digits",
                          "--story", models / "shakespeare", "--report", report, "--budget-us", 20000)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("attention\tAH0 T EH1 N SH AH0 N", result.stdout)
@@ -194,14 +194,14 @@ class Renderer(unittest.TestCase):
             self.assertGreater(numbers["words"]["results"], 3)
             self.assertGreater(numbers["looks"]["results"], 0)
             self.assertGreater(numbers["slice_ms"]["p99"], 0)
-            self.assertEqual(numbers["frames"], 120)
-            self.assertEqual(len(numbers["times"]), 120)
+            self.assertEqual(numbers["frames"], 240)
+            self.assertEqual(len(numbers["times"]), 240)
             self.assertEqual(len(numbers["words"]["frames"]), numbers["words"]["results"])
             picture = Path(folder) / "report.svg"
             script = SOURCE / "plot_report.py"
             subprocess.run([sys.executable, "-B", script, report, picture], check=True)
             drawn = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
-            self.assertGreater(sum(1 for bar in drawn.iter() if bar.tag.endswith("rect")), 240)
+            self.assertGreater(sum(1 for bar in drawn.iter() if bar.tag.endswith("rect")), 480)
             refused = run("--frames", 1, "--report", Path(folder) / "no" / "such" / "folder")
             self.assertEqual(refused.returncode, 1)
             self.assertIn("cannot be written", refused.stderr)

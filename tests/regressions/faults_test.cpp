@@ -5,6 +5,7 @@
 
 #include "support/fault_entry_points.h"
 #include "support/golden.h"
+#include "support/patience.h"
 #include "support/test_device.h"
 #include "vkformer/session.h"
 
@@ -77,7 +78,7 @@ TEST_SUITE("model") {
     REQUIRE_FALSE(faulty.session->advance(1).ok());
     FaultTable::get().clear();
     auto progress = Advance::Progress::kRunning;
-    for (int i = 0; i < 100000 && progress != Advance::Progress::kDone; ++i) {
+    for (const Patience patience; patience.left() && progress != Advance::Progress::kDone;) {
       const auto advance = faulty.session->advance(kWhole);
       REQUIRE_MESSAGE(advance.ok(), advance.error().message);
       progress = advance->progress;

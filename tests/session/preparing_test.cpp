@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "generate/generation_case.h"
+#include "support/patience.h"
 #include "support/preparing.h"
 #include "vkformer/frame_scheduler.h"
 #include "vulkan/device_impl.h"
@@ -90,7 +91,7 @@ struct Guest {
     return *advance;
   }
   TensorMap finish() {
-    for (int i = 0; i < 100000; ++i) {
+    for (const Patience patience; patience.left();) {
       const Advance now = advance(1000);
       if (!still_prepares(now) && !now.more_to_submit()) break;
     }
@@ -160,7 +161,7 @@ TEST_SUITE("model") {
     REQUIRE(guest.session.start_generation(prompts, generate).ok());
     CHECK(guest.advance(1000).progress == Progress::kPreparing);
     jobs.run_all();
-    for (int i = 0; i < 100000; ++i) {
+    for (const Patience patience; patience.left();) {
       if (guest.advance(300).progress == Progress::kDone) break;
       std::this_thread::yield();
     }
@@ -395,7 +396,7 @@ TEST_SUITE("model") {
     CHECK_FALSE(frames.add(sessions[0]).ok());
     CHECK_FALSE(frames.advance(0).ok());
     std::vector<size_t> ended;
-    for (int frame = 0; frame < 100000 && frames.jobs() > 0; ++frame) {
+    for (const Patience patience; patience.left() && frames.jobs() > 0;) {
       const auto progress = frames.advance(500);
       REQUIRE_MESSAGE(progress.ok(), progress.error().message);
       for (const FrameProgress& one : *progress) {

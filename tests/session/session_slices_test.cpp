@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "generate/generation_case.h"
+#include "support/patience.h"
 #include "support/preparing.h"
 #include "vulkan/device_impl.h"
 
@@ -81,7 +82,7 @@ Generation run_slices(Loaded& loaded, const GenerateOptions& options, double bud
   const Status started = loaded.session.start_generation(loaded.inputs, options);
   REQUIRE_MESSAGE(started.ok(), started.error().message);
   double fraction = 0;
-  for (int i = 0; i < 100000; ++i) {
+  for (const Patience patience; patience.left();) {
     const auto advance = loaded.session.advance(budget);
     REQUIRE_MESSAGE(advance.ok(), advance.error().message);
     if (still_prepares(*advance)) continue;
@@ -190,7 +191,7 @@ TEST_SUITE("model") {
     followed.verdict = TokenVerdict::kCancel;
     REQUIRE(loaded.session.start_generation(loaded.inputs, followed.options).ok());
     Result<Advance> advance = loaded.session.advance(1000);
-    for (int i = 0; i < 100000 && advance.ok(); ++i) {
+    for (const Patience patience; patience.left() && advance.ok();) {
       std::this_thread::yield();
       advance = loaded.session.advance(1000);
     }
@@ -205,7 +206,7 @@ TEST_SUITE("model") {
     REQUIRE(loaded.session.start(loaded.inputs).ok());
     advance_to_end(loaded.session, 500);
     auto advance = loaded.session.advance(500);
-    for (int i = 0; i < 100000 && advance.ok(); ++i) {
+    for (const Patience patience; patience.left() && advance.ok();) {
       if (advance->progress == Advance::Progress::kDone) break;
       std::this_thread::yield();
       advance = loaded.session.advance(500);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/golden.h"
+#include "support/patience.h"
 #include "support/preparing.h"
 #include "support/test_device.h"
 #include "vkformer/session.h"
@@ -196,7 +197,7 @@ TEST_SUITE("model") {
     }
     REQUIRE(guest.session->start(guest.inputs).ok());
     auto advance = guest.session->advance(kWholeFrame);
-    for (int i = 0; i < 1000000 && advance.ok(); ++i) {
+    for (const Patience patience; patience.left() && advance.ok();) {
       if (advance->progress == Advance::Progress::kDone) break;
       advance = guest.session->advance(kWholeFrame);
     }
@@ -219,7 +220,8 @@ TEST_SUITE("model") {
     REQUIRE_FALSE(nothing.ok());
     int dropped = 0;
     Advance now;
-    for (int frame = 0; frame < 100000 && now.more_to_submit(); ++frame) {
+    int frame = 0;
+    for (const Patience patience; patience.left() && now.more_to_submit(); ++frame) {
       HostQueue queue(guest.host);
       const auto advance = guest.session->record(queue.commands(), 200);
       REQUIRE_MESSAGE(advance.ok(), advance.error().message);
@@ -257,7 +259,8 @@ TEST_SUITE("model") {
     REQUIRE_MESSAGE(whole.ok(), whole.error().message);
     REQUIRE(guest.session->start_generation(guest.inputs, options).ok());
     int dropped = 0;
-    for (int frame = 0; frame < 100000; ++frame) {
+    int frame = 0;
+    for (const Patience patience; patience.left(); ++frame) {
       HostQueue queue(guest.host);
       const auto advance = guest.session->record(queue.commands(), 2000);
       REQUIRE_MESSAGE(advance.ok(), advance.error().message);
