@@ -290,8 +290,11 @@ Result<bool> SliceStream::Impl::read(Slot& slot, SliceTimes& times) {
   if (!queries || slot.queries == 0) return true;
   // Of our own submits the timeline tells. Asking for queries of a slice that runs blocks in some
   // drivers: Mesa's llvmpipe compiles shaders under the lock that it takes.
-  if (!device->impl().timeline->reached(std::max(reset_value, slot.value))) return false;
   Context& c = context();
+  if (!device->impl().timeline->reached(std::max(reset_value, slot.value))) {
+    VKF_CHECK(c.check_alive());
+    return false;
+  }
   const auto first = static_cast<uint32_t>((slot.slice - 1) % kSlots) * kQueries;
   std::vector<std::array<uint64_t, 2>> ticks(slot.queries);  // value, available
   const VkResult result = c.api.GetQueryPoolResults(

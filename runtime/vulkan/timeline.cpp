@@ -243,7 +243,8 @@ bool Timeline::reached(uint64_t value) {
   }
   uint64_t now = 0;
   const VkResult asked = context_.api.GetSemaphoreCounterValue(context_.device, semaphore_, &now);
-  return asked == VK_SUCCESS && value <= now;
+  // A lost device is latched, so that who asks again and again learns of it.
+  return context_.check(asked, "[timeline] vkGetSemaphoreCounterValue") && value <= now;
 }
 
 // Repeats a wait that a driver without memory cannot carry out. Where it never can, the device
