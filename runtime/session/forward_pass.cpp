@@ -50,14 +50,19 @@ HostAccess forward_access(const ModelBuilder& builder,
   return access;
 }
 
+Status ForwardPass::build(ModelBuilder& builder, const ForwardShape& shape) const {
+  const ModelFamily& family = model_->family();
+  VKF_CHECK(key_.pass == ForwardKey::Pass::kSecond
+                ? family.build_second(builder, shape)
+                : family.build_forward(builder, shape, key_.taps));
+  return apply_attention_request(builder.graph(), key_.attention);
+}
+
 Status ForwardPass::plan() {
   const LoadedModel& m = *model_;
   Graph graph;
   ModelBuilder builder(graph, m.weights());
-  VKF_CHECK(key_.pass == ForwardKey::Pass::kSecond
-                ? m.family().build_second(builder, key_.shape)
-                : m.family().build_forward(builder, key_.shape, key_.taps));
-  VKF_CHECK(apply_attention_request(graph, key_.attention));
+  VKF_CHECK(build(builder, key_.shape));
   VKF_CHECK(check_places(graph, key_.places));
   RecordedGraphOptions options{.model = &m, .precision = m.precision()};
   options.host = forward_access(builder, key_.places);
@@ -66,21 +71,16 @@ Status ForwardPass::plan() {
     const auto bytes = static_cast<uint64_t>(element_count(desc.shape)) * dtype_size(desc.dtype);
     outputs_.push_back({name, 0, bytes});
   }
+  if (key_.cuts) {
+    const auto build_other = [this](const ForwardShape& shape) -> Result<Graph> {
+      Graph other;
+      ModelBuilder other_builder(other, model_->weights());
+      VKF_CHECK(build(other_builder, shape));
+      return other;
+    };
+    VKF_ASSIGN(axes_, output_axes(graph, options.host.reads, key_.shape, build_other));
+  }
   VKF_ASSIGN(planned_, plan_graph(*m.device(), builder, std::move(options)));
-  return key_.cuts ? find_axes() : Status();
-}
-
-Status ForwardPass::find_axes() {
-  std::vector<std::string> names;
-  for (const TensorPart& part : outputs_) names.push_back(part.name);
-  const auto build = [this](const ForwardShape& shape) -> Result<Graph> {
-    Graph graph;
-    ModelBuilder builder(graph, model_->weights());
-    VKF_CHECK(model_->family().build_forward(builder, shape, key_.taps));
-    VKF_CHECK(apply_attention_request(graph, key_.attention));
-    return graph;
-  };
-  VKF_ASSIGN(axes_, output_axes(names, key_.shape, build));
   return {};
 }
 
@@ -92,12 +92,12 @@ Status ForwardPass::record() {
   return {};
 }
 
-Result<TensorMap> ForwardPass::run(const FeedWords& words) {
-  VKF_CHECK(graph_->feed(memory_, words));
+Result<TensorMap> ForwardPass::run(const PassInputs& inputs) {
+  VKF_CHECK(graph_->feed(memory_, inputs.words));
   const RecordingRange all[] = {graph_->all()};
   VKF_CHECK(memory_.submit(all, outputs_));
   VKF_CHECK(memory_.wait());
-  return read_outputs(words);
+  return read_outputs(inputs);
 }
 
 Result<SlicedPlan> ForwardPass::sliced(std::vector<SliceWrite> writes) {
@@ -107,7 +107,7 @@ Result<SlicedPlan> ForwardPass::sliced(std::vector<SliceWrite> writes) {
   return plan;
 }
 
-Result<TensorMap> ForwardPass::read_outputs(const FeedWords& words) {
+Result<TensorMap> ForwardPass::read_outputs(const PassInputs& inputs) {
   TensorMap outputs;
   for (const TensorPart& part : outputs_) {
     const TensorDesc& desc = graph_->graph().tensor(graph_->graph().find_external(part.name));
@@ -115,7 +115,8 @@ Result<TensorMap> ForwardPass::read_outputs(const FeedWords& words) {
     VKF_CHECK(memory_.read(part, tensor.bytes));
     outputs.emplace(desc.name, std::move(tensor));
   }
-  add_echoes(graph_->graph(), graph_->feeds(), words, outputs);
+  add_echoes(graph_->graph(), graph_->feeds(), inputs.words, outputs);
+  cut_outputs(axes_, inputs.given, outputs);
   return outputs;
 }
 

@@ -26,6 +26,12 @@ struct ForwardKey {
   bool operator==(const ForwardKey&) const = default;
 };
 
+// What one run of a pass reads: the feeds of its graph, and what was given where they are padded.
+struct PassInputs {
+  FeedWords words;
+  GivenLengths given = {};
+};
+
 // A tensor that a pass reads or writes, and where it lies.
 struct PassTensor {
   TensorDesc desc;
@@ -48,9 +54,9 @@ class ForwardPass : public Preparation {
   Status record() override;
   Status finish() override { return graph_->write_words(memory_); }
 
-  // `words` has every feed of the graph. Returns every output of the graph, but for those that the
-  // application placed.
-  Result<TensorMap> run(const FeedWords& words);
+  // `inputs` have every feed of the graph. Returns every output of the graph, cut back to what was
+  // given, but for those that the application placed.
+  Result<TensorMap> run(const PassInputs& inputs);
 
   // The same in slices: what to carry out, and the outputs afterwards. `writes` may be empty where
   // the feeds are not the host's.
@@ -58,16 +64,12 @@ class ForwardPass : public Preparation {
     return graph_->feed_writes(memory_, words);
   }
   Result<SlicedPlan> sliced(std::vector<SliceWrite> writes);
-  Result<TensorMap> read_outputs(const FeedWords& words);
-  // Outputs of a pass on more tokens than were given, cut back to these.
-  void cut(const GivenLengths& given, TensorMap& outputs) const {
-    cut_outputs(axes_, given, outputs);
-  }
+  Result<TensorMap> read_outputs(const PassInputs& inputs);
   // External tensors by name, with their place in our memory or the application's.
   std::map<std::string, PassTensor> tensors() const;
 
  private:
-  Status find_axes();
+  Status build(ModelBuilder& builder, const ForwardShape& shape) const;
 
   std::shared_ptr<const LoadedModel> model_;
   ForwardKey key_;

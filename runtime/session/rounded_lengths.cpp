@@ -112,10 +112,9 @@ Result<std::optional<GivenLengths>> round_lengths(const ModelFacts& facts, Tenso
 }
 
 Result<OutputAxes> output_axes(
-    const std::vector<std::string>& outputs, const ForwardShape& shape,
+    const Graph& whole, const std::vector<std::string>& outputs, const ForwardShape& shape,
     const std::function<Result<Graph>(const ForwardShape& shape)>& build) {
   OutputAxes axes;
-  VKF_ASSIGN(const Graph whole, build(shape));
   const auto size_of = [](const Graph& graph, const std::string& name) {
     return graph.tensor(graph.find_external(name)).shape;
   };

@@ -33,9 +33,10 @@ Result<std::optional<GivenLengths>> round_lengths(const ModelFacts& facts, Tenso
 // What an axis of an output counts.
 enum class OutputAxis : uint8_t { kOther, kSource, kTarget };
 using OutputAxes = std::map<std::string, std::vector<OutputAxis>>;
-// Of `outputs` of a graph that `build` makes of a shape: the axes that grow as the lengths do.
+// Of `outputs` of a graph, made of a shape as `build` makes it: the axes that grow as the lengths
+// do.
 Result<OutputAxes> output_axes(
-    const std::vector<std::string>& outputs, const ForwardShape& shape,
+    const Graph& whole, const std::vector<std::string>& outputs, const ForwardShape& shape,
     const std::function<Result<Graph>(const ForwardShape& shape)>& build);
 
 // Cuts outputs back to the given lengths.

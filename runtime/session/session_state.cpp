@@ -130,12 +130,12 @@ Result<SessionState::PassRequest> SessionState::pass_request(
     TensorMap rounded = inputs;
     VKF_ASSIGN(const std::optional<GivenLengths> given, round_lengths(facts, rounded));
     key.cuts = given.has_value();
-    request.given = given.value_or(GivenLengths());
+    request.inputs.given = given.value_or(GivenLengths());
     VKF_ASSIGN(read, read_forward_inputs(model_->family(), rounded, options.long_inputs));
   } else {
     VKF_ASSIGN(read, read_forward_inputs(model_->family(), inputs, options.long_inputs));
   }
-  request.words = std::move(read.words);
+  request.inputs.words = std::move(read.words);
   key.shape = read.shape;
   key.places = places;
   VKF_ASSIGN(key.attention, attention_request(options));
@@ -156,9 +156,7 @@ Result<SessionState::PassRequest> SessionState::pass_request(
 
 Result<TensorMap> SessionState::run(const PassRequest& request) {
   VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(request.key));
-  VKF_ASSIGN(TensorMap outputs, pass->run(request.words));
-  pass->cut(request.given, outputs);
-  return outputs;
+  return pass->run(request.inputs);
 }
 
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
@@ -174,7 +172,7 @@ Status SessionState::run_second(const TensorMap& inputs, TensorMap& outputs) {
   VKF_ASSIGN(const ForwardInputs read, family.second_inputs(inputs, outputs));
   const ForwardKey key{.shape = read.shape, .pass = ForwardKey::Pass::kSecond};
   VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(key));
-  VKF_ASSIGN(TensorMap more, pass->run(read.words));
+  VKF_ASSIGN(TensorMap more, pass->run({read.words}));
   outputs.merge(more);
   return {};
 }
@@ -246,19 +244,12 @@ Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
   }
   VKF_CHECK(check_no_overlap(places));
   VKF_ASSIGN(PassRequest read, pass_request(inputs, options, places, kOff));
-  auto request = std::make_shared<const PassRequest>(std::move(read));
+  auto request = std::make_shared<PassRequest>(std::move(read));
   return start(
       {.needs = {.passes = {{request->key}}}, .begin = [this, request](Needs& needs) -> Status {
-         return begin_slices(std::move(needs.passes[0].pass), *request, {}, {});
+         return sliced_.start_pass(std::move(needs.passes[0].pass), std::move(request->inputs), {},
+                                   {});
        }});
-}
-
-Status SessionState::begin_slices(std::shared_ptr<ForwardPass> pass, const PassRequest& request,
-                                  std::shared_ptr<ImageInputs> images,
-                                  std::vector<SliceImage> copies) {
-  cut_.reset();
-  if (request.given.any()) cut_ = {pass, request.given};
-  return sliced_.start_pass(std::move(pass), request.words, std::move(images), std::move(copies));
 }
 
 Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options,
@@ -277,11 +268,11 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
   places[kName] = made->place();
   VKF_CHECK(check_no_overlap(places));
   VKF_ASSIGN(PassRequest read, pass_request(inputs, options, places, kOff));
-  auto request = std::make_shared<const PassRequest>(std::move(read));
+  auto request = std::make_shared<PassRequest>(std::move(read));
   return start({.needs = {.passes = {{request->key}}, .images = {{image_key}}},
                 .begin = [this, request, made, images](Needs& needs) -> Status {
-                  return begin_slices(std::move(needs.passes[0].pass), *request, made,
-                                      made->copies(images));
+                  return sliced_.start_pass(std::move(needs.passes[0].pass),
+                                            std::move(request->inputs), made, made->copies(images));
                 }});
 }
 
@@ -445,10 +436,7 @@ Status SessionState::drop_recorded() {
 
 Result<TensorMap> SessionState::finish() {
   VKF_CHECK(check_prepared());
-  VKF_ASSIGN(TensorMap outputs, sliced_.finish());
-  if (cut_) cut_->pass->cut(cut_->given, outputs);
-  cut_.reset();
-  return outputs;
+  return sliced_.finish();
 }
 
 Result<Generation> SessionState::finish_generation() {

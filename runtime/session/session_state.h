@@ -106,16 +106,12 @@ class SessionState {
   // A pass over inputs that were read.
   struct PassRequest {
     ForwardKey key;
-    FeedWords words;
-    GivenLengths given;
+    PassInputs inputs;
   };
   Result<PassRequest> pass_request(const TensorMap& inputs, const RunOptions& options,
                                    const std::map<std::string, TensorPlace>& places,
                                    ForwardTaps::Tap last_logits);
   Result<TensorMap> run(const PassRequest& request);
-  // Begins the slices of a request once its pass is prepared.
-  Status begin_slices(std::shared_ptr<ForwardPass> pass, const PassRequest& request,
-                      std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies);
   // Runs the second pass of a family that has one, and adds its outputs.
   Status run_second(const TensorMap& inputs, TensorMap& outputs);
   Lengths lengths() const { return options_.round_lengths ? Lengths::kRounded : Lengths::kGiven; }
@@ -141,12 +137,6 @@ class SessionState {
   SlicedRun sliced_;
   std::optional<Awaited> awaited_;
   Needs warming_;  // asked for by warm_up
-  // Of a pass in slices on more tokens than were given.
-  struct Cut {
-    std::shared_ptr<ForwardPass> pass;
-    GivenLengths given;
-  };
-  std::optional<Cut> cut_;
 };
 
 }  // namespace vkformer

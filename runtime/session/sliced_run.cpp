@@ -84,9 +84,9 @@ Status SlicedRun::start(Started work, const std::function<Status()>& begin) {
   return begun;
 }
 
-Status SlicedRun::start_pass(std::shared_ptr<ForwardPass> pass, FeedWords words,
+Status SlicedRun::start_pass(std::shared_ptr<ForwardPass> pass, PassInputs inputs,
                              std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies) {
-  Started work{.pass = std::move(pass), .words = std::move(words), .images = std::move(images)};
+  Started work{.pass = std::move(pass), .inputs = std::move(inputs), .images = std::move(images)};
   return start(std::move(work), [&] { return begin_pass(std::move(copies)); });
 }
 
@@ -100,7 +100,7 @@ Status SlicedRun::start_generation(std::vector<ReadyJob> jobs, const GenerateOpt
 }
 
 Status SlicedRun::begin_pass(std::vector<SliceImage> copies) {
-  VKF_ASSIGN(std::vector<SliceWrite> writes, started_->pass->writes(started_->words));
+  VKF_ASSIGN(std::vector<SliceWrite> writes, started_->pass->writes(started_->inputs.words));
   size_t bytes = 0;
   for (const SliceWrite& write : writes) bytes += write.bytes.size();
   if (bytes > kMostWritten) {
@@ -235,7 +235,7 @@ Result<TensorMap> SlicedRun::finish() {
   VKF_CHECK(wait_for_slices());
   const Started work = std::move(*started_);
   started_.reset();
-  return work.pass->read_outputs(work.words);
+  return work.pass->read_outputs(work.inputs);
 }
 
 Result<Generation> SlicedRun::finish_generation() {

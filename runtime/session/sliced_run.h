@@ -24,8 +24,9 @@ class SlicedRun {
   // Whether there is what slices are carried out with. Begins to make it beside the caller, or
   // makes it in so much of the caller's time where nobody is there; infinity waits.
   Result<bool> prepare(double microseconds);
-  // A pass over `words`, whose pixel values are made of `images` where there are some, from copies.
-  Status start_pass(std::shared_ptr<ForwardPass> pass, FeedWords words,
+  // A pass over `inputs`, whose pixel values are made of `images` where there are some, from
+  // copies.
+  Status start_pass(std::shared_ptr<ForwardPass> pass, PassInputs inputs,
                     std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies);
   // A job with the prepared step of its key.
   struct ReadyJob {
@@ -51,7 +52,7 @@ class SlicedRun {
   // What was started: a pass with its words, or the jobs of a generation.
   struct Started {
     std::shared_ptr<ForwardPass> pass;
-    FeedWords words;
+    PassInputs inputs;
     std::shared_ptr<ImageInputs> images;  // or null
     GenerateOptions options;
     int steps_per_submit = 1;
