@@ -253,7 +253,7 @@ class Taking {
     made_.entries.push_back(entry_of(name, "ids", ids.shape, ids.dtype, ids.bytes));
   }
 
-  // The same texts as requests of users, whose next tokens are guessed by what followed before.
+  // The same texts as requests of users, whose next tokens are drafted from what followed before.
   Status add_drafted(const Model& model, const std::vector<std::vector<TokenId>>& prompts,
                      const GenerateOptions& options, const std::string& name) {
     auto batch = GenerationBatch::create(model, {.rows = 2, .lookup = 2});

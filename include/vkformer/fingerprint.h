@@ -54,7 +54,7 @@ struct FingerprintModel {
   // Of Session::run, of the model when it is loaded.
   std::function<Result<TensorMap>(const ModelInfo& info)> inputs;
   // To generate from input_ids where the model does: greedily, by beams, at random, in a batch, and
-  // with guessed tokens.
+  // with drafted tokens.
   int new_tokens = 0;
 };
 

@@ -14,8 +14,11 @@ namespace {
 constexpr std::array<std::string_view, 7> kOwnOptions = {
     "--output", "--quiet", "--json", "--resume", "--shared", "--progress", "--stream"};
 
+// The first long name, which the pages use; an argument has one name.
 std::string name_of(const OptionFacts& facts) {
-  return facts.names.back();
+  const auto found = std::find_if(facts.names.begin(), facts.names.end(),
+                                  [](const std::string& name) { return name.starts_with("--"); });
+  return found != facts.names.end() ? *found : facts.names.back();
 }
 
 bool is_own(const OptionFacts& facts) {

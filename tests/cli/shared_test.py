@@ -107,7 +107,7 @@ class SharedTest(unittest.TestCase):
         self.refused(job.run(), "[MODEL, config.json]", "missing")
         job.model = same
         job.write_input([*job.lines[:-1], json.dumps({"text": "other words", "id": 7})])
-        self.refused(job.run(), "[--file]")
+        self.refused(job.run(), "[--input]")
         self.refused(subprocess.run(job.command(), capture_output=True, encoding="utf-8"),
                      "--shared", code=2)
 
