@@ -5,7 +5,7 @@
 
 #include "recording/forward_inputs.h"
 #include "recording/preparation.h"
-#include "recording/recorded_graph.h"
+#include "recording/staged_graph.h"
 #include "recording/sliced_work.h"
 #include "session/attention_request.h"
 #include "vkformer/session.h"
@@ -20,6 +20,8 @@ struct ForwardKey {
   std::map<std::string, TensorPlace> places;  // tensors in buffers of the application
   // kSecond: of ModelFacts::Passes::kTwo.
   enum class Pass : uint8_t { kFirst, kSecond } pass = Pass::kFirst;
+  // Of passes that run beside each other, on a model that is split: which.
+  uint32_t lane = 0;
 
   bool operator==(const ForwardKey&) const = default;
 };
@@ -38,11 +40,11 @@ class ForwardPass : public Preparation {
  public:
   // To be prepared before all else.
   ForwardPass(std::shared_ptr<const LoadedModel> model, const ForwardKey& key)
-      : model_(std::move(model)), key_(key), memory_(model_->device()) {}
+      : model_(std::move(model)), key_(key), memory_(*model_, key.lane) {}
   const ForwardKey& key() const { return key_; }
 
   Status plan() override;
-  std::vector<const Plan*> plans() const override { return {&planned_->plan}; }
+  std::vector<const Plan*> plans() const override;
   Status record() override;
   Status finish() override { return graph_->write_words(memory_); }
 
@@ -53,7 +55,7 @@ class ForwardPass : public Preparation {
   // The same in slices: what to carry out, and the outputs afterwards. `writes` may be empty where
   // the feeds are not the host's.
   Result<std::vector<SliceWrite>> writes(const FeedWords& words) const {
-    return graph_->feed_writes(memory_, words);
+    return graph_->only().feed_writes(memory_.only(), words);
   }
   Result<SlicedPlan> sliced(std::vector<SliceWrite> writes);
   Result<TensorMap> read_outputs(const FeedWords& words);
@@ -63,10 +65,14 @@ class ForwardPass : public Preparation {
  private:
   std::shared_ptr<const LoadedModel> model_;
   ForwardKey key_;
-  PassMemory memory_;
-  std::optional<PlannedGraph> planned_;  // from plan to record
-  std::optional<RecordedGraph> graph_;
+  GroupMemory memory_;
+  std::vector<PlannedStage> planned_;  // from plan to record
+  std::optional<StagedGraph> graph_;
   std::vector<TensorPart> outputs_;
+  std::vector<TensorDesc> described_;  // outputs_
+  // Whole numbers (I32) that the host knows and no operator reads, such as the ids of a sequence
+  // that a family puts together, and the feeds they are of: they are handed out as they were fed.
+  std::vector<std::pair<TensorDesc, std::string>> echoes_;
   std::optional<SliceCosts> costs_;
 };
 
