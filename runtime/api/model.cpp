@@ -55,10 +55,10 @@ Result<Model> Model::load_from(const Device& device, const ModelSource& source,
                                const ModelOptions& options) {
   return guarded([&]() -> Result<Model> {
     VKF_ASSIGN(std::shared_ptr<const LoadedModel> model,
-               options.group ? load_split_model(HandleAccess::impl(*options.group),
-                                                *HandleAccess::impl(source), options)
-                             : load_model(HandleAccess::impl(device), *HandleAccess::impl(source),
-                                          options));
+               options.group
+                   ? load_split_model(HandleAccess::impl(*options.group),
+                                      *HandleAccess::impl(source), options)
+                   : load_model(HandleAccess::impl(device), *HandleAccess::impl(source), options));
     return HandleAccess::make<Model>(std::move(model));
   });
 }

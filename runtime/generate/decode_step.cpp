@@ -123,8 +123,7 @@ CacheReach DecodeStep::reach() const {
   return {.lines = least_lines_, .ahead = shape().ahead, .back = states ? shape().back : -1};
 }
 
-std::vector<uint32_t> DecodeStep::group_counts(size_t stage, uint32_t fed,
-                                               uint32_t chosen) const {
+std::vector<uint32_t> DecodeStep::group_counts(size_t stage, uint32_t fed, uint32_t chosen) const {
   std::vector<uint32_t> counts;
   for (const Sized& s : sized_[stage]) {
     const uint32_t slots = s.for_all ? fed : chosen;
@@ -192,8 +191,8 @@ Status DecodeStep::submit_stages(Prompt prompt, RecordingPart part, int64_t time
   if (prompt == Prompt::kYes && prompt_) {
     VKF_CHECK(prompt_->submit(memory_, RecordingPart::kAll, {}));
   }
-  const bool host_feeds = key_.choice == GenerationKey::Choice::kSlots ||
-                          key_.choice == GenerationKey::Choice::kHost;
+  const bool host_feeds =
+      key_.choice == GenerationKey::Choice::kSlots || key_.choice == GenerationKey::Choice::kHost;
   for (int64_t i = 0; i < times; ++i) {
     VKF_CHECK(step_->submit(memory_, part, reads));
     if (host_feeds || part == RecordingPart::kBeforeCut) continue;

@@ -92,7 +92,7 @@ class DecodeStep : public Preparation {
   std::vector<PlannedStage> planned_prompt_, planned_step_;  // from plan to record
   std::optional<StagedGraph> prompt_;  // where there is something to do before the first step
   std::optional<StagedGraph> step_;
-  std::vector<std::vector<Sized>> sized_;           // by stage of the step
+  std::vector<std::vector<Sized>> sized_;          // by stage of the step
   std::vector<std::vector<uint32_t>> first_args_;  // of write_groups_and_table, once it was called
   std::optional<SliceCosts> prompt_costs_, step_costs_;
   int64_t cache_bytes_ = 0;

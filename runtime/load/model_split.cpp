@@ -56,9 +56,9 @@ Result<std::vector<size_t>> share_places(std::span<const SplitPlace> places,
                                          std::span<const GroupMember> members) {
   const size_t count = places.size();
   if (count < members.size()) {
-    return unsupported(message({"[group] this model has ", count,
-                                " places to cut between, fewer than the ", members.size(),
-                                " devices of the group; use fewer devices"}));
+    return unsupported(
+        message({"[group] this model has ", count, " places to cut between, fewer than the ",
+                 members.size(), " devices of the group; use fewer devices"}));
   }
   // best[m][i]: the time of the slowest of the first m members, which have the first i places.
   std::vector<std::vector<double>> best(members.size() + 1, std::vector<double>(count + 1, kNever));

@@ -50,9 +50,9 @@ Result<std::vector<size_t>> share_places(std::span<const SplitPlace> places,
 
 struct ModelSplit {
   std::shared_ptr<const DeviceGroupState> group;
-  std::map<std::string, size_t> member_of;    // by place
-  std::vector<std::vector<bool>> held;        // by member and weight
-  std::vector<GroupStage> stages;             // by member
+  std::map<std::string, size_t> member_of;          // by place
+  std::vector<std::vector<bool>> held;              // by member and weight
+  std::vector<GroupStage> stages;                   // by member
   std::vector<std::shared_ptr<LoadedModel>> parts;  // by member; null: of another process
 
   size_t members() const { return parts.size(); }

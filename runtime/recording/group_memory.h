@@ -51,9 +51,9 @@ class GroupMemory {
   std::vector<std::unique_ptr<PassMemory>> members_;
   std::shared_ptr<DeviceLink> link_;
   uint32_t lane_;
-  std::map<std::string, uint64_t> shared_;              // bytes
-  std::map<std::string, size_t> owners_;                // who wrote it last
-  std::map<std::string, std::set<size_t>> stale_;       // members whose copy is older
+  std::map<std::string, uint64_t> shared_;         // bytes
+  std::map<std::string, size_t> owners_;           // who wrote it last
+  std::map<std::string, std::set<size_t>> stale_;  // members whose copy is older
 };
 
 }  // namespace vkformer

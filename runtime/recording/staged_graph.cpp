@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
-#include "ops/op.h"
+#include "recording/node_places.h"
 
 namespace vkformer {
 namespace {
@@ -26,9 +26,9 @@ void for_each_tensor(const Node& node, const Visit& visit) {
 
 // The member that has the node's place, if it has the node's weights too: places of passes that the
 // split was not planned by go where their weights are.
-Result<size_t> member_of(const ModelSplit& split, const Graph& graph, const Node& node,
-                         size_t before) {
-  const auto place = split.member_of.find(place_of(node.label));
+Result<size_t> member_of(const ModelSplit& split, const Graph& graph, size_t index, size_t before) {
+  const Node& node = graph.nodes()[index];
+  const auto place = split.member_of.find(place_of_node(graph, index));
   const size_t wanted = place == split.member_of.end() ? before : place->second;
   const auto holds_all = [&](size_t member) {
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
@@ -49,7 +49,7 @@ Result<std::vector<Run>> runs_of(const LoadedModel& model, const Graph& graph) {
   if (model.split() == nullptr) return std::vector<Run>{{0, 0, nodes.size()}};
   size_t member = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    VKF_ASSIGN(member, member_of(*model.split(), graph, nodes[i], member));
+    VKF_ASSIGN(member, member_of(*model.split(), graph, i, member));
     if (runs.empty() || runs.back().member != member) runs.push_back({member, i, i});
     runs.back().end = i + 1;
   }
@@ -143,8 +143,8 @@ Result<PlannedStage> plan_stage(const LoadedModel& model, const GroupMemory& mem
   if (!stage.cut) options.cut_at.reset();
   if (!options.indirect_args.empty()) {
     // The stage that has its group counts from the GPU has a tensor for them, others get one.
-    const bool own = std::find(stage.uses.begin(), stage.uses.end(), options.indirect_args) !=
-                     stage.uses.end();
+    const bool own =
+        std::find(stage.uses.begin(), stage.uses.end(), options.indirect_args) != stage.uses.end();
     if (!own && cut.runs.size() > 1) options.indirect_args += message({".", index});
     stage.args = options.indirect_args;
     options.host.writes.push_back(stage.args);
@@ -156,8 +156,18 @@ Result<PlannedStage> plan_stage(const LoadedModel& model, const GroupMemory& mem
   options.model = part;
   Graph graph = model.split() == nullptr ? cut.graph : stage_graph(cut, run);
   VKF_ASSIGN(stage.planned, plan_graph(*part->device(), std::move(graph), std::move(options)));
-  stage.planned->feeds = source.builder->feeds();
-  stage.planned->words = source.builder->words();
+  // Of what the host writes, what this stage reads: a tensor of another stage may be there under
+  // the same name, in a size of its own.
+  const auto reads = [&](TensorId id) {
+    return model.split() == nullptr ||
+           stage.planned->graph.tensor(id).kind == TensorKind::kExternal;
+  };
+  for (const HostFeed& feed : source.builder->feeds()) {
+    if (reads(feed.tensor)) stage.planned->feeds.push_back(feed);
+  }
+  for (const HostWords& words : source.builder->words()) {
+    if (reads(words.tensor)) stage.planned->words.push_back(words);
+  }
   return stage;
 }
 
@@ -218,7 +228,8 @@ Status StagedGraph::feed(GroupMemory& memory, const FeedWords& words) const {
 
 Status StagedGraph::submit(GroupMemory& memory, RecordingPart part,
                            std::span<const TensorPart> reads) const {
-  const auto cut = std::find_if(stages_.begin(), stages_.end(), [](const Stage& s) { return s.cut; });
+  const auto cut =
+      std::find_if(stages_.begin(), stages_.end(), [](const Stage& s) { return s.cut; });
   const auto at_cut = static_cast<size_t>(cut - stages_.begin());
   for (size_t i = 0; i < stages_.size(); ++i) {
     const Stage& stage = stages_[i];

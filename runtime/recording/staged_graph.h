@@ -25,7 +25,7 @@ struct PlannedStage {
 struct StageSource {
   const ModelBuilder* builder = nullptr;
   RecordedGraphOptions options;
-  const char* name = "";  // in the names of values that are handed over
+  const char* name = "";              // in the names of values that are handed over
   std::optional<OpId> cut_node = {};  // that options.cut_at is a dispatch of
 };
 

@@ -93,7 +93,8 @@ Result<TensorMap> ForwardPass::run(const FeedWords& words) {
 }
 
 Result<SlicedPlan> ForwardPass::sliced(std::vector<SliceWrite> writes) {
-  SlicedPlan plan{.units = {{&graph_->only().recording(), &*costs_, 1}}, .writes = std::move(writes)};
+  SlicedPlan plan{.units = {{&graph_->only().recording(), &*costs_, 1}},
+                  .writes = std::move(writes)};
   plan.before = memory_.only().take_writes();
   VKF_ASSIGN(plan.after, memory_.only().copies_of(outputs_));
   return plan;

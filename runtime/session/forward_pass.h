@@ -5,8 +5,8 @@
 
 #include "recording/forward_inputs.h"
 #include "recording/preparation.h"
-#include "recording/staged_graph.h"
 #include "recording/sliced_work.h"
+#include "recording/staged_graph.h"
 #include "session/attention_request.h"
 #include "vkformer/session.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/message.h"
 #include "recording/device_speed.h"
+#include "recording/node_places.h"
 #include "session/sized_graphs.h"
 #include "vulkan/memory_left.h"
 
@@ -22,8 +23,8 @@ Status check_options(size_t members, const DeviceGroupOptions& options) {
                                      kMostMembers, "; one device alone needs no group"}));
   }
   if (options.lanes < 0 || options.lanes > kMostLanes) {
-    return invalid_argument(message({"[group] lanes is ", options.lanes,
-                                     ", but must lie between 0 and ", kMostLanes}));
+    return invalid_argument(
+        message({"[group] lanes is ", options.lanes, ", but must lie between 0 and ", kMostLanes}));
   }
   if (!options.shares.empty() && options.shares.size() != members) {
     return invalid_argument(message({"[group] got ", options.shares.size(), " shares for ", members,
@@ -69,8 +70,9 @@ class Places {
   enum class Work : uint8_t { kCounts, kDoesNotCount };
   void add(const Graph& graph, Work work) {
     size_t at = 0;
-    for (const Node& node : graph.nodes()) {
-      const std::string name = place_of(node.label);
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const Node& node = graph.nodes()[i];
+      const std::string name = place_of_node(graph, i);
       const auto found = index_.find(name);
       if (found != index_.end()) {
         at = found->second;
@@ -120,9 +122,9 @@ Result<std::vector<SplitPlace>> places_of(const ModelWeights& read) {
   places.add((*forward)[0].graph, Places::Work::kCounts);
   if (facts.head != HeadKind::kLanguage) return places.take();
   // What does not generate in steps has no such graphs.
-  const auto steps = sized_graphs(*read.family, read.weights,
-                                  {.batch = 1, .tokens = std::max<int64_t>(1, tokens / 2),
-                                   .new_tokens = 2});
+  const auto steps =
+      sized_graphs(*read.family, read.weights,
+                   {.batch = 1, .tokens = std::max<int64_t>(1, tokens / 2), .new_tokens = 2});
   if (!steps) return places.take();
   for (const SizedGraph& graph : *steps) places.add(graph.graph, Places::Work::kDoesNotCount);
   return places.take();

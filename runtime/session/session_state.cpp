@@ -145,8 +145,9 @@ Result<ForwardKey> SessionState::pass_key(const TensorMap& inputs, const RunOpti
 Status SessionState::check_whole(const char* what) const {
   if (model_->split() == nullptr) return {};
   return unsupported(
-      message({"[", what, "] the layers of this model lie on several devices, and slices are those "
-                          "of one; use run or generate, or load the model onto one device"}));
+      message({"[", what,
+               "] the layers of this model lie on several devices, and slices are those "
+               "of one; use run or generate, or load the model onto one device"}));
 }
 
 // Passes that fail in parts run as one, whose errors count inputs as the caller does; but not where
@@ -159,8 +160,7 @@ Result<std::optional<TensorMap>> SessionState::run_beside(const TensorMap& input
   std::vector<std::shared_ptr<ForwardPass>> passes;
   std::vector<ForwardInputs> read(rows.size());
   for (size_t lane = 0; lane < rows.size(); ++lane) {
-    Result<ForwardKey> key =
-        pass_key(rows_of(inputs, rows[lane]), options, {}, read[lane], kOff);
+    Result<ForwardKey> key = pass_key(rows_of(inputs, rows[lane]), options, {}, read[lane], kOff);
     if (!key) return outputs;
     key->lane = static_cast<uint32_t>(lane);
     Result<std::shared_ptr<ForwardPass>> pass = forward_.get(*key);
@@ -209,9 +209,8 @@ Result<std::optional<Generation>> SessionState::generate_beside(const TensorMap&
     Generation result;
     for (size_t i = 0; i < jobs[lane].size(); ++i) {
       const GenerationJob& job = jobs[lane][i];
-      VKF_ASSIGN(Generation made,
-                 passes[lane][i].run(job.inputs, own, job.new_tokens, options_.steps_per_submit,
-                                     counters[lane]));
+      VKF_ASSIGN(Generation made, passes[lane][i].run(job.inputs, own, job.new_tokens,
+                                                      options_.steps_per_submit, counters[lane]));
       scatter(made, job.inputs.items, result);
     }
     parts[lane] = by_input(std::move(result), own);

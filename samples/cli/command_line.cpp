@@ -140,8 +140,8 @@ void print_stages(const std::vector<GroupStage>& stages) {
 }  // namespace
 
 Result<Device> open_device(const CommonOptions& common) {
-  return open_named_device(common, common.devices.empty() ? common.device.device
-                                                          : common.devices.front());
+  return open_named_device(common,
+                           common.devices.empty() ? common.device.device : common.devices.front());
 }
 
 Status add_group(const CommonOptions& common, ModelOptions& options) {

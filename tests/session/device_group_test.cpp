@@ -79,12 +79,14 @@ TEST_SUITE("model") {
       const Model& whole = golden_model(name);
       const Model split = split_model(name, {.shares = {1, 1}});
       REQUIRE(split.stages().size() == 2);
-      for (const GroupStage& stage : split.stages()) CHECK(stage.weight_bytes < whole.weight_bytes());
+      for (const GroupStage& stage : split.stages())
+        CHECK(stage.weight_bytes < whole.weight_bytes());
       Session alone = make_session(whole), together = make_session(split);
       const Rows rows = random_rows(whole, 5, 7);
       for (const int beams : {1, 3}) {
         CAPTURE(beams);
-        const GenerateOptions options = options_for(alone, beams, 9, alone.generation_defaults().eos);
+        const GenerateOptions options =
+            options_for(alone, beams, 9, alone.generation_defaults().eos);
         check_equal(generate(together, rows, options), generate(alone, rows, options));
       }
       GenerateOptions drawn = options_for(alone, 1, 9, {});
