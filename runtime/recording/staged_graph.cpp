@@ -128,7 +128,8 @@ void add_name(std::vector<std::string>& names, const TensorDesc& desc) {
 }
 
 Result<PlannedStage> plan_stage(const LoadedModel& model, const GroupMemory& memory,
-                                const StageSource& source, const CutGraph& cut, size_t index) {
+                                const StageSource& source, const CutGraph& cut, size_t index,
+                                const std::map<std::string, uint64_t>& shared) {
   const Run& run = cut.runs[index];
   PlannedStage stage{.member = run.member};
   for (size_t i = run.begin; i < run.end; ++i) {
@@ -156,18 +157,16 @@ Result<PlannedStage> plan_stage(const LoadedModel& model, const GroupMemory& mem
   options.model = part;
   Graph graph = model.split() == nullptr ? cut.graph : stage_graph(cut, run);
   VKF_ASSIGN(stage.planned, plan_graph(*part->device(), std::move(graph), std::move(options)));
-  // Of what the host writes, what this stage reads: a tensor of another stage may be there under
-  // the same name, in a size of its own.
-  const auto reads = [&](TensorId id) {
-    return model.split() == nullptr ||
-           stage.planned->graph.tensor(id).kind == TensorKind::kExternal;
-  };
-  for (const HostFeed& feed : source.builder->feeds()) {
-    if (reads(feed.tensor)) stage.planned->feeds.push_back(feed);
+  // The same size for a shared tensor everywhere: of one name that passes have in several sizes the
+  // host writes the largest, to all members.
+  for (PlanBuffer& buffer : stage.planned->plan.buffers) {
+    const auto found = shared.find(buffer.name);
+    if (buffer.source == BufferSource::kExternal && found != shared.end()) {
+      buffer.bytes = std::max<uint64_t>(buffer.bytes, found->second);
+    }
   }
-  for (const HostWords& words : source.builder->words()) {
-    if (reads(words.tensor)) stage.planned->words.push_back(words);
-  }
+  stage.planned->feeds = source.builder->feeds();
+  stage.planned->words = source.builder->words();
   return stage;
 }
 
@@ -183,11 +182,13 @@ Result<std::vector<std::vector<PlannedStage>>> plan_stages(const LoadedModel& mo
     name_links(cut.graph, cut.runs, source.name);
     cuts.push_back(std::move(cut));
   }
-  if (model.split() != nullptr) memory.share(shared_tensors(cuts));
+  std::map<std::string, uint64_t> shared;
+  if (model.split() != nullptr) shared = shared_tensors(cuts);
+  memory.share(shared);
   std::vector<std::vector<PlannedStage>> planned(sources.size());
   for (size_t s = 0; s < sources.size(); ++s) {
     for (size_t i = 0; i < cuts[s].runs.size(); ++i) {
-      VKF_ASSIGN(PlannedStage stage, plan_stage(model, memory, sources[s], cuts[s], i));
+      VKF_ASSIGN(PlannedStage stage, plan_stage(model, memory, sources[s], cuts[s], i, shared));
       planned[s].push_back(std::move(stage));
     }
   }
