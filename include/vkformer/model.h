@@ -15,6 +15,7 @@
 
 #include "vkformer/choices.h"
 #include "vkformer/device.h"
+#include "vkformer/device_group.h"
 #include "vkformer/export.h"
 #include "vkformer/model_source.h"
 #include "vkformer/tensor.h"
@@ -77,6 +78,13 @@ struct ModelOptions {
   // They add up in the weights that they change, which are stored as f32, or as f16 where the
   // model's are: there is no second copy of any in device memory. The model's files stay mapped.
   std::vector<AdapterChoice> adapters = {};
+  // Devices that hold the model together, each some of its layers. The device that the model is
+  // loaded onto is then not looked at. Slices, warm_up, a batch of an encoder-decoder and
+  // benchmarks need one device, and say so.
+  std::optional<DeviceGroup> group = std::nullopt;
+  // Called from the loading thread once it is known what each member of the group does, before any
+  // weight is read.
+  std::function<void(const std::vector<GroupStage>&)> planned = nullptr;
 };
 
 // One tensor of a checkpoint.
@@ -176,8 +184,10 @@ class VKFORMER_API Model {
                                  const ModelOptions& options = {});
 
   const ModelInfo& info() const;
-  // Bytes of device memory that the weights take.
+  // Bytes of device memory that the weights take, on the devices of this process.
   uint64_t weight_bytes() const;
+  // Of a model that a group holds: what each member does of it; else empty.
+  std::vector<GroupStage> stages() const;
   // Other scales for the adapters that it was loaded with, in their order: the weights that they
   // change are computed anew from the model's own and uploaded in their place. Passes after it have
   // the new scales, in all sessions; no session of the model may run at the same time, and a

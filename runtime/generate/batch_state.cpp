@@ -137,6 +137,12 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
   const ModelFacts& facts = model->family().facts();
   VKF_CHECK(check_family(facts, "batch"));
   VKF_CHECK(check_options(options, facts));
+  if (model->split() != nullptr && has_encoder(facts)) {
+    return unsupported(
+        message({"[batch] the layers of this ", facts.architecture,
+                 " lie on several devices, where a batch serves models that are one decoder; load "
+                 "it onto one device, or use Session::generate"}));
+  }
   if (options.draft) {
     const ModelFacts& small = HandleAccess::impl(*options.draft)->family().facts();
     VKF_CHECK(check_family(small, "draft"));

@@ -221,7 +221,7 @@ class ContrastiveSearch {
     const TensorPart results[] = {{"logits", 0, rows.logits.size() * sizeof(float)},
                                   {"last_hidden_state", 0, rows.states.size() * sizeof(float)}};
     const auto prompt = first ? DecodeStep::Prompt::kYes : DecodeStep::Prompt::kNo;
-    PassMemory& memory = step_.memory();
+    GroupMemory& memory = step_.memory();
     VKF_CHECK(step_.submit(prompt, RecordingPart::kAll, 1, results));
     VKF_CHECK(memory.wait());
     VKF_CHECK(memory.read(results[0], std::as_writable_bytes(std::span(rows.logits))));

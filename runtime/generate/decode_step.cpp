@@ -7,6 +7,12 @@
 #include "params/decode_state.h"
 
 namespace vkformer {
+namespace {
+
+// Group counts that the step itself computes for its next run.
+constexpr const char* kArgs = "args";
+
+}  // namespace
 
 DecodeStep::DecodeStep(std::shared_ptr<const LoadedModel> model, const GenerationKey& key,
                        Prompt prompt)
@@ -14,7 +20,7 @@ DecodeStep::DecodeStep(std::shared_ptr<const LoadedModel> model, const Generatio
       key_(key),
       wants_prompt_(prompt),
       params_(search_params(model_->family(), key)),
-      memory_(model_->device()) {}
+      memory_(*model_, key.lane) {}
 
 Result<std::unique_ptr<DecodeStep>> DecodeStep::create(std::shared_ptr<const LoadedModel> model,
                                                        const GenerationKey& key, Prompt prompt) {
@@ -25,34 +31,46 @@ Result<std::unique_ptr<DecodeStep>> DecodeStep::create(std::shared_ptr<const Loa
 
 Status DecodeStep::plan() {
   const HostAccess access = step_access(key_);
+  const auto options = [&](const char* args) {
+    RecordedGraphOptions made{.precision = model_->precision()};
+    made.host = access;
+    made.indirect_args = args;
+    return made;
+  };
+  Graph before_steps, step;
+  ModelBuilder prompt_builder(before_steps, model_->weights());
+  ModelBuilder builder(step, model_->weights());
+  std::vector<StageSource> sources;
   if (wants_prompt_ == Prompt::kYes) {
-    VKF_ASSIGN(planned_prompt_, plan_prompt(*model_, key_.shape, access));
+    VKF_CHECK(model_->family().build_prompt(prompt_builder, key_.shape));
+    if (!before_steps.nodes().empty()) sources.push_back({&prompt_builder, options(""), "prompt"});
   }
-  Graph graph;
-  ModelBuilder builder(graph, model_->weights());
   VKF_CHECK(build_generation_step(builder, model_->family(), key_));
-  RecordedGraphOptions options{.model = model_.get(), .precision = model_->precision()};
-  options.host = access;
-  options.indirect_args = "args";
-  options.cut_at = kScoresKernel;
-  VKF_ASSIGN(planned_step_, plan_graph(*model_->device(), builder, std::move(options)));
+  sources.push_back({&builder, options(kArgs), "step", OpId::k_token_scores});
+  sources.back().options.cut_at = kScoresKernel;
+  VKF_ASSIGN(std::vector<std::vector<PlannedStage>> planned,
+             plan_stages(*model_, memory_, std::move(sources)));
+  planned_step_ = std::move(planned.back());
+  if (planned.size() > 1) planned_prompt_ = std::move(planned.front());
   return {};
 }
 
 std::vector<const Plan*> DecodeStep::plans() const {
   std::vector<const Plan*> list;
-  if (planned_prompt_) list.push_back(&planned_prompt_->plan);
-  list.push_back(&planned_step_->plan);
+  // Who makes pipelines ahead makes them for one device.
+  if (model_->split() != nullptr) return list;
+  for (const PlannedStage& stage : planned_prompt_) list.push_back(&stage.planned->plan);
+  for (const PlannedStage& stage : planned_step_) list.push_back(&stage.planned->plan);
   return list;
 }
 
 Status DecodeStep::record() {
-  if (planned_prompt_) {
-    VKF_ASSIGN(prompt_, RecordedGraph::record(memory_, std::move(*planned_prompt_)));
+  if (!planned_prompt_.empty()) {
+    VKF_ASSIGN(prompt_, StagedGraph::record(memory_, std::move(planned_prompt_)));
   }
-  VKF_ASSIGN(step_, RecordedGraph::record(memory_, std::move(*planned_step_)));
-  planned_prompt_.reset();
-  planned_step_.reset();
+  VKF_ASSIGN(step_, StagedGraph::record(memory_, std::move(planned_step_)));
+  planned_prompt_.clear();
+  planned_step_.clear();
   find_sizes();
   return {};
 }
@@ -63,29 +81,41 @@ Status DecodeStep::finish() {
 }
 
 void DecodeStep::find_sizes() {
-  const Plan& plan = step_->plan();
-  std::vector<bool> is_cache(plan.buffers.size());
+  const std::vector<StagedGraph::Stage>& stages = step_->stages();
   least_lines_ = key_.shape.capacity;
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    const PlanBuffer& b = plan.buffers[i];
-    const bool states = b.name.starts_with("self_state.");
-    if (!states && !b.name.starts_with("self_kv.")) continue;
-    is_cache[i] = true;
-    cache_bytes_ += static_cast<int64_t>(b.bytes);
-    if (states) continue;
-    least_lines_ = std::min(least_lines_, b.shape[1]);
-  }
-  size_t last_write = 0;
-  for (const Dispatch& d : plan.dispatches) {
-    for (const BoundBuffer& b : d.bindings) {
-      if (is_cache[b.buffer] && b.access != Access::kRead) last_write = sized_.size();
+  sized_.assign(stages.size(), {});
+  // What comes behind the last keys and values of all.
+  size_t last_stage = 0, last_write = 0;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const auto is_cache = [](const std::string& name) {
+      return name.starts_with("self_state.") || name.starts_with("self_kv.");
+    };
+    const std::vector<std::string>& written = stages[s].written;
+    if (std::any_of(written.begin(), written.end(), is_cache)) last_stage = s;
+    if (!stages[s].graph) continue;
+    const Plan& plan = stages[s].graph->plan();
+    std::vector<bool> cache(plan.buffers.size());
+    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+      const PlanBuffer& b = plan.buffers[i];
+      if (b.source != BufferSource::kExternal || !is_cache(b.name)) continue;
+      cache[i] = true;
+      cache_bytes_ += static_cast<int64_t>(b.bytes);
+      if (b.name.starts_with("self_kv.")) least_lines_ = std::min(least_lines_, b.shape[1]);
     }
-    if (d.live_axis < 0) continue;
-    sized_.push_back({.groups = d.groups,
-                      .axis = static_cast<uint32_t>(d.live_axis),
-                      .slots_per_group = d.slots_per_group});
+    for (const Dispatch& d : plan.dispatches) {
+      for (const BoundBuffer& b : d.bindings) {
+        if (cache[b.buffer] && b.access != Access::kRead) last_write = sized_[s].size();
+      }
+      if (d.live_axis < 0) continue;
+      sized_[s].push_back({.groups = d.groups,
+                           .axis = static_cast<uint32_t>(d.live_axis),
+                           .slots_per_group = d.slots_per_group});
+    }
   }
-  for (size_t i = last_write + 1; i < sized_.size(); ++i) sized_[i].for_all = false;
+  for (size_t s = last_stage; s < stages.size(); ++s) {
+    const size_t first = s == last_stage ? last_write + 1 : 0;
+    for (size_t i = first; i < sized_[s].size(); ++i) sized_[s][i].for_all = false;
+  }
 }
 
 CacheReach DecodeStep::reach() const {
@@ -93,9 +123,9 @@ CacheReach DecodeStep::reach() const {
   return {.lines = least_lines_, .ahead = shape().ahead, .back = states ? shape().back : -1};
 }
 
-std::vector<uint32_t> DecodeStep::group_counts(uint32_t fed, uint32_t chosen) const {
+std::vector<uint32_t> DecodeStep::group_counts(size_t stage, uint32_t fed, uint32_t chosen) const {
   std::vector<uint32_t> counts;
-  for (const Sized& s : sized_) {
+  for (const Sized& s : sized_[stage]) {
     const uint32_t slots = s.for_all ? fed : chosen;
     for (uint32_t axis = 0; axis < 3; ++axis) {
       const bool live = axis == s.axis;
@@ -125,45 +155,87 @@ Status DecodeStep::write_slots(std::span<const FedToken> fed, uint32_t items, ui
 }
 
 Status DecodeStep::write_groups(uint32_t fed, uint32_t chosen) {
-  return memory_.write("args", 0, group_counts(fed, chosen));
+  for (size_t s = 0; s < sized_.size(); ++s) {
+    VKF_CHECK(memory_.write(step_->stages()[s].args, 0, group_counts(s, fed, chosen)));
+  }
+  return {};
 }
 
 Status DecodeStep::write_groups_and_table() {
-  if (first_args_.empty()) {
-    const uint32_t rows = params_.batch * params_.beams;
-    first_args_ = group_counts(rows, rows);
-    const std::vector<uint32_t> table = step_arg_table(step_->plan());
-    first_args_.insert(first_args_.end(), table.begin(), table.end());
+  const uint32_t rows = params_.batch * params_.beams;
+  for (size_t s = 0; s < sized_.size(); ++s) {
+    const StagedGraph::Stage& stage = step_->stages()[s];
+    if (first_args_.size() == s) {
+      first_args_.push_back(group_counts(s, rows, rows));
+      if (stage.graph && stage.args == kArgs) {
+        const std::vector<uint32_t> table = step_arg_table(stage.graph->plan());
+        first_args_[s].insert(first_args_[s].end(), table.begin(), table.end());
+      }
+    }
+    VKF_CHECK(memory_.write(stage.args, 0, first_args_[s]));
   }
-  return memory_.write("args", 0, first_args_);
+  return {};
 }
 
 Status DecodeStep::submit(Prompt prompt, RecordingPart part, int64_t times,
                           std::span<const TensorPart> reads) {
+  if (model_->split() != nullptr) return submit_stages(prompt, part, times, reads);
   std::vector<RecordingRange> ranges;
-  if (prompt == Prompt::kYes && prompt_) ranges.push_back(prompt_->all());
-  ranges.insert(ranges.end(), static_cast<size_t>(times), step_->part(part));
-  return memory_.submit(ranges, reads);
+  if (prompt == Prompt::kYes && prompt_) ranges.push_back(prompt_->only().all());
+  ranges.insert(ranges.end(), static_cast<size_t>(times), step_->only().part(part));
+  return memory_.only().submit(ranges, reads);
+}
+
+Status DecodeStep::submit_stages(Prompt prompt, RecordingPart part, int64_t times,
+                                 std::span<const TensorPart> reads) {
+  if (prompt == Prompt::kYes && prompt_) {
+    VKF_CHECK(prompt_->submit(memory_, RecordingPart::kAll, {}));
+  }
+  const bool host_feeds =
+      key_.choice == GenerationKey::Choice::kSlots || key_.choice == GenerationKey::Choice::kHost;
+  for (int64_t i = 0; i < times; ++i) {
+    VKF_CHECK(step_->submit(memory_, part, reads));
+    if (host_feeds || part == RecordingPart::kBeforeCut) continue;
+    std::array<uint32_t, 4> state{};
+    VKF_CHECK(memory_.wait());
+    VKF_CHECK(memory_.read({"decode_state", 0, sizeof state},
+                           std::as_writable_bytes(std::span<uint32_t>(state))));
+    const uint32_t live = state[1];
+    if (live == 0) break;
+    for (size_t s = 0; s < sized_.size(); ++s) {
+      const std::string& args = step_->stages()[s].args;
+      if (args != kArgs) VKF_CHECK(memory_.write(args, 0, group_counts(s, live, live)));
+    }
+  }
+  return {};
 }
 
 void DecodeStep::add_units(Prompt prompt, int64_t times, SlicedPlan& plan) {
   VulkanDevice& device = *model_->device();
   if (prompt == Prompt::kYes && prompt_) {
-    if (!prompt_costs_) prompt_costs_.emplace(costs_of(device, prompt_->plan()));
-    plan.units.push_back({&prompt_->recording(), &*prompt_costs_, 1});
+    RecordedGraph& graph = prompt_->only();
+    if (!prompt_costs_) prompt_costs_.emplace(costs_of(device, graph.plan()));
+    plan.units.push_back({&graph.recording(), &*prompt_costs_, 1});
   }
-  if (!step_costs_) step_costs_.emplace(costs_of(device, step_->plan()));
-  plan.units.push_back({&step_->recording(), &*step_costs_, times});
+  RecordedGraph& graph = step_->only();
+  if (!step_costs_) step_costs_.emplace(costs_of(device, graph.plan()));
+  plan.units.push_back({&graph.recording(), &*step_costs_, times});
 }
 
 int64_t DecodeStep::workgroups(uint32_t live_slots) const {
-  const double limit = model_->device()->caps().max_dispatch_flops;
-  auto total = static_cast<int64_t>(step_->recording().direct_workgroups());
-  for (const Dispatch& d : step_->plan().dispatches) {
-    if (!is_indirect(d, limit)) continue;
-    int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
-    for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
-    total += groups;
+  int64_t total = 0;
+  for (const StagedGraph::Stage& stage : step_->stages()) {
+    if (!stage.graph) continue;
+    const LoadedModel& part =
+        model_->split() != nullptr ? *model_->split()->parts[stage.member] : *model_;
+    const double limit = part.device()->caps().max_dispatch_flops;
+    total += static_cast<int64_t>(stage.graph->recording().direct_workgroups());
+    for (const Dispatch& d : stage.graph->plan().dispatches) {
+      if (!is_indirect(d, limit)) continue;
+      int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
+      for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
+      total += groups;
+    }
   }
   return total;
 }

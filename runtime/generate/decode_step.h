@@ -11,6 +11,7 @@
 #include "generate/prompt_pass.h"
 #include "recording/preparation.h"
 #include "recording/sliced_work.h"
+#include "recording/staged_graph.h"
 
 namespace vkformer {
 
@@ -38,7 +39,7 @@ class DecodeStep : public Preparation {
   const GenerationKey& key() const { return key_; }
   const StepShape& shape() const { return key_.shape; }
   const SearchParams& params() const { return params_; }  // of the choice
-  PassMemory& memory() { return memory_; }
+  GroupMemory& memory() { return memory_; }
 
   Status plan() override;
   std::vector<const Plan*> plans() const override;
@@ -78,18 +79,21 @@ class DecodeStep : public Preparation {
     bool for_all = true;  // false: only slots that a token is chosen for
   };
   void find_sizes();
-  std::vector<uint32_t> group_counts(uint32_t fed, uint32_t chosen) const;
+  std::vector<uint32_t> group_counts(size_t stage, uint32_t fed, uint32_t chosen) const;
+  // Of a model that is split: step by step, for each member is told how many rows are still live.
+  Status submit_stages(Prompt prompt, RecordingPart part, int64_t times,
+                       std::span<const TensorPart> reads);
 
   std::shared_ptr<const LoadedModel> model_;
   GenerationKey key_;
   Prompt wants_prompt_;
   SearchParams params_{};
-  PassMemory memory_;
-  std::optional<PlannedGraph> planned_prompt_, planned_step_;  // from plan to record
-  std::optional<RecordedGraph> prompt_;  // where there is something to do before the first step
-  std::optional<RecordedGraph> step_;
-  std::vector<Sized> sized_;
-  std::vector<uint32_t> first_args_;  // of write_groups_and_table, once it was called
+  GroupMemory memory_;
+  std::vector<PlannedStage> planned_prompt_, planned_step_;  // from plan to record
+  std::optional<StagedGraph> prompt_;  // where there is something to do before the first step
+  std::optional<StagedGraph> step_;
+  std::vector<std::vector<Sized>> sized_;          // by stage of the step
+  std::vector<std::vector<uint32_t>> first_args_;  // of write_groups_and_table, once it was called
   std::optional<SliceCosts> prompt_costs_, step_costs_;
   int64_t cache_bytes_ = 0;
   int64_t least_lines_ = 0;  // positions that the cache of every layer has for a row at least

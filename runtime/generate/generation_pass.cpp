@@ -234,8 +234,8 @@ Result<SlicedPlan> GenerationPass::next_slices(int steps_per_submit) {
   }
   steps_left_ -= count;
   step_->add_units(prompt_of(first), count, plan);
-  plan.before = step_->memory().take_writes();
-  VKF_ASSIGN(plan.after, step_->memory().copies_of(results_));
+  plan.before = step_->memory().only().take_writes();
+  VKF_ASSIGN(plan.after, step_->memory().only().copies_of(results_));
   return plan;
 }
 

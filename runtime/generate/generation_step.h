@@ -33,6 +33,8 @@ struct GenerationKey {
   // 0: all K.
   uint32_t groups = 1;
   uint32_t picks = 0;
+  // Of passes that run beside each other, on a model that is split: which.
+  uint32_t lane = 0;
 
   bool operator==(const GenerationKey&) const = default;
   // One row an item: no search, whose hypotheses would have to be kept.

@@ -47,7 +47,7 @@ class SlotPass {
   Result<std::vector<ChosenToken>> run(std::span<const FedToken> fed, std::span<SlotChoice> choices,
                                        const CompleteChoices& complete = {});
   // The step's external tensors.
-  PassMemory& memory() { return step_->memory(); }
+  GroupMemory& memory() { return step_->memory(); }
 
   const StepShape& shape() const { return step_->shape(); }
   uint32_t vocab() const { return params_.vocab; }

@@ -53,7 +53,7 @@ Result<SourceEncoder::Encoder*> SourceEncoder::encoder_for(const StepShape& shap
 Status SourceEncoder::encode(const EncoderInput& input, uint32_t row) {
   VKF_ASSIGN(Encoder * encoder, encoder_for(input.shape));
   VKF_CHECK(encoder->graph->feed(encoder->memory, input.words));
-  PassMemory& slots = slots_.memory();
+  PassMemory& slots = slots_.memory().only();
   std::vector<BufferCopy> copies;
   for (const PlanBuffer& b : encoder->graph->plan().buffers) {
     if (!b.name.starts_with(kKeys)) continue;
@@ -70,7 +70,7 @@ Status SourceEncoder::encode(const EncoderInput& input, uint32_t row) {
 
 Status SourceEncoder::clear(uint32_t row) {
   for (int64_t layer = 0; layer < model_->family().facts().decoder_layers; ++layer) {
-    const Buffer& keys = slots_.memory().buffer(kKeys + std::to_string(layer));
+    const Buffer& keys = slots_.memory().only().buffer(kKeys + std::to_string(layer));
     const uint64_t each = keys.bytes() / static_cast<uint64_t>(slots_.shape().batch);
     VKF_CHECK(model_->device()->fill(keys, row * each, each, 0));
   }

@@ -64,21 +64,6 @@ uint64_t most_weight_bytes(const DeviceCaps& caps, const ModelOptions& options) 
   return options.most_weight_bytes > 0 ? std::min(most, options.most_weight_bytes) : most;
 }
 
-WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights) {
-  const uint64_t align = std::max<uint64_t>(256, caps.limits.storage_alignment);
-  WeightLayoutPlan layout;
-  for (const PackedWeight& weight : weights) {
-    const uint64_t bytes = (weight.bytes + align - 1) / align * align;
-    if (layout.chunks.empty() || layout.chunks.back() + bytes > kChunkBytes) {
-      layout.chunks.push_back(0);
-    }
-    layout.offsets.push_back(layout.chunks.back());
-    layout.chunk_of.push_back(static_cast<uint32_t>(layout.chunks.size() - 1));
-    layout.chunks.back() += bytes;
-  }
-  return layout;
-}
-
 // The family's rows, and those of sentence-transformers' modules, whose tensors are added.
 Result<WeightTable> weight_table_of(ModelFamily& family, const FileStore& files,
                                     Checkpoint& checkpoint) {
@@ -91,6 +76,24 @@ Result<WeightTable> weight_table_of(ModelFamily& family, const FileStore& files,
 
 }  // namespace
 
+WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights,
+                             const std::vector<bool>& held) {
+  const uint64_t align = std::max<uint64_t>(256, caps.limits.storage_alignment);
+  WeightLayoutPlan layout;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const uint64_t own = held.empty() || held[i] ? weights[i].bytes : 0;
+    const uint64_t bytes = (own + align - 1) / align * align;
+    if (bytes > 0 && (layout.chunks.empty() || layout.chunks.back() + bytes > kChunkBytes)) {
+      layout.chunks.push_back(0);
+    }
+    const bool any = !layout.chunks.empty();
+    layout.offsets.push_back(any ? layout.chunks.back() : 0);
+    layout.chunk_of.push_back(any ? static_cast<uint32_t>(layout.chunks.size() - 1) : 0);
+    if (any) layout.chunks.back() += bytes;
+  }
+  return layout;
+}
+
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
                                         const ModelOptions& options) {
   ModelWeights model;
@@ -102,7 +105,7 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   VKF_CHECK(merge_adapters(table, model.adapters, *model.checkpoint));
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
                                             most_weight_bytes(caps, options)));
-  model.layout = plan_chunks(caps, model.weights);
+  model.layout = plan_chunks(caps, model.weights, {});
   if (!model.adapters.empty()) model.table = std::move(table);
   return model;
 }
@@ -115,11 +118,37 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create(std::shared_ptr<VulkanD
   model->info_ = info_of(*read.family, *read.checkpoint);
   model->family_ = std::move(read.family);
   model->weights_ = std::move(read.weights);
-  VKF_CHECK(model->make_chunks(read.layout));
+  VKF_CHECK(model->make_chunks(read.layout, {}));
   return model;
 }
 
-Status LoadedModel::make_chunks(const WeightLayoutPlan& layout) {
+Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
+                                                               ModelWeights& read) {
+  std::shared_ptr<LoadedModel> model(new LoadedModel());
+  model->precision_ = read.precision;
+  model->info_ = info_of(*read.family, *read.checkpoint);
+  model->family_ = std::move(read.family);
+  const std::vector<GroupMember>& members = split.group->members;
+  split.parts.resize(members.size());
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (!members[m].device) continue;
+    std::shared_ptr<LoadedModel>& part = split.parts[m];
+    part.reset(new LoadedModel());
+    part->device_ = members[m].device;
+    part->precision_ = read.precision;
+    part->weights_ = read.weights;
+    VKF_CHECK(part->make_chunks(plan_chunks(part->device_->caps(), read.weights, split.held[m]),
+                                split.held[m]));
+    model->weight_bytes_ += part->weight_bytes_;
+    if (!model->device_) model->device_ = part->device_;
+  }
+  model->weights_ = std::move(read.weights);
+  model->spans_.resize(model->weights_.size());
+  model->split_ = std::make_unique<ModelSplit>(std::move(split));
+  return model;
+}
+
+Status LoadedModel::make_chunks(const WeightLayoutPlan& layout, const std::vector<bool>& held) {
   for (uint64_t size : layout.chunks) {
     VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, MemoryUse::kDevice, "weights"));
     chunks_.push_back(std::move(chunk));
@@ -127,7 +156,9 @@ Status LoadedModel::make_chunks(const WeightLayoutPlan& layout) {
   }
   chunk_of_ = layout.chunk_of;
   for (size_t i = 0; i < weights_.size(); ++i) {
-    spans_.push_back({&chunks_[chunk_of_[i]], layout.offsets[i], weights_[i].bytes});
+    const bool own = held.empty() || held[i];
+    spans_.push_back(own ? BufferSpan{&chunks_[chunk_of_[i]], layout.offsets[i], weights_[i].bytes}
+                         : BufferSpan{});
   }
   return {};
 }
@@ -150,6 +181,11 @@ void LoadedModel::keep_adapters(ModelWeights& read) {
 }
 
 Status LoadedModel::set_adapter_scales(const std::vector<float>& scales) const {
+  if (split_) {
+    return unsupported(
+        "[set_adapter_scales] the layers of this model lie on several devices, where scales stay "
+        "as they were loaded; load it anew with other scales, or onto one device");
+  }
   const size_t count = adapters_ == nullptr ? 0 : adapters_->adapters.size();
   if (scales.size() != count) {
     return invalid_argument(message({"[set_adapter_scales] got ", scales.size(),
@@ -190,15 +226,25 @@ Status LoadedModel::upload_weight(size_t index, const Checkpoint& checkpoint,
   return {};
 }
 
-Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& options) {
+Status LoadedModel::upload_own(const Checkpoint& checkpoint, const ModelOptions& options,
+                               uint64_t& done, uint64_t total) {
   std::vector<std::byte> packed;
-  uint64_t done = 0;
   for (size_t i = 0; i < weights_.size(); ++i) {
+    if (spans_[i].buffer == nullptr) continue;
     VKF_CHECK(upload_weight(i, checkpoint, packed, options.before_copy));
     done += packed.size();
-    if (!options.progress || options.progress({done, weight_bytes_})) continue;
+    if (!options.progress || options.progress({done, total})) continue;
     return cancelled(
-        message({"[load] was cancelled after ", done, " of ", weight_bytes_, " bytes of weights"}));
+        message({"[load] was cancelled after ", done, " of ", total, " bytes of weights"}));
+  }
+  return {};
+}
+
+Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& options) {
+  uint64_t done = 0;
+  if (!split_) return upload_own(checkpoint, options, done, weight_bytes_);
+  for (const std::shared_ptr<LoadedModel>& part : split_->parts) {
+    if (part) VKF_CHECK(part->upload_own(checkpoint, options, done, weight_bytes_));
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "load/model_split.h"
 #include "model/model.h"
 #include "vkformer/model.h"
 #include "vulkan/recording.h"
@@ -34,11 +35,18 @@ struct ModelWeights {
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
                                         const ModelOptions& options);
 
+// Where weights lie on a device, of those that `held` names (empty: all).
+WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights,
+                             const std::vector<bool>& held);
+
 class LoadedModel {
  public:
   // Memory for the weights of `read`, whose checkpoint stays there; upload fills it.
   static Result<std::shared_ptr<LoadedModel>> create(std::shared_ptr<VulkanDevice> device,
                                                      ModelWeights& read);
+  // The whole of it as its members hold it: `split` has no parts yet, which are made here, with
+  // memory for the weights of each.
+  static Result<std::shared_ptr<LoadedModel>> create_split(ModelSplit split, ModelWeights& read);
   // Keeps what set_adapter_scales needs of `read`, if it has adapters.
   void keep_adapters(ModelWeights& read);
   // Precondition: nothing that uses the weights runs or is recorded to run.
@@ -49,7 +57,10 @@ class LoadedModel {
   const std::shared_ptr<VulkanDevice>& device() const { return device_; }
   const ModelFamily& family() const { return *family_; }
   const std::vector<PackedWeight>& weights() const { return weights_; }
-  // Memory of weight `index`.
+  // Who has which layers, where several devices have them; null: one device has all. A model that
+  // is split has no weights of its own, its parts have them.
+  const ModelSplit* split() const { return split_.get(); }
+  // Memory of weight `index`; none where another part has it.
   BufferSpan weight_memory(uint32_t index) const { return spans_[index]; }
   const ModelInfo& info() const { return info_; }
   Precision precision() const { return precision_; }
@@ -57,7 +68,10 @@ class LoadedModel {
 
  private:
   LoadedModel() = default;
-  Status make_chunks(const WeightLayoutPlan& layout);
+  // Of the weights that `held` names; empty: all.
+  Status make_chunks(const WeightLayoutPlan& layout, const std::vector<bool>& held);
+  Status upload_own(const Checkpoint& checkpoint, const ModelOptions& options, uint64_t& done,
+                    uint64_t total);
   // `before_copy` as in ModelOptions; may be empty.
   Status upload_weight(size_t index, const Checkpoint& checkpoint, std::vector<std::byte>& packed,
                        const std::function<void(uint64_t bytes)>& before_copy) const;
@@ -76,6 +90,7 @@ class LoadedModel {
     WeightTable table;
   };
   std::unique_ptr<Adapters> adapters_;  // null: there are none
+  std::unique_ptr<ModelSplit> split_;
   ModelInfo info_;
   Precision precision_ = Precision::kF32;
   uint64_t weight_bytes_ = 0;

@@ -36,6 +36,11 @@ HostAccess host_access(const ModelBuilder& builder, HostAccess besides) {
 
 Result<RecordedGraph> RecordedGraph::from_plan(PassMemory& memory, Plan plan,
                                                const RecordedGraphOptions& options) {
+  if (options.model != nullptr && options.model->split() != nullptr) {
+    return unsupported(
+        "[group] the layers of this model lie on several devices, and this needs a model on one; "
+        "load it onto one device");
+  }
   VKF_CHECK(memory.allocate(plan, options.host));
   const uint64_t commands = indirect_commands(plan);
   if (commands > 0 && !options.indirect_args.empty() && !memory.has(options.indirect_args))

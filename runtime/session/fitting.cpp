@@ -70,6 +70,7 @@ bool fits_alone(const LoadedModel& model, uint64_t bytes) {
 
 Error forward_error(const Error& error, const LoadedModel& model, const ForwardShape& shape,
                     const ForwardTaps& taps) {
+  if (model.split() != nullptr) return error;  // what is left where, the error says
   return with_batch(error, *model.device(), shape.batch, [&](int64_t batch) {
     ForwardShape smaller = shape;
     smaller.batch = batch;
@@ -78,6 +79,7 @@ Error forward_error(const Error& error, const LoadedModel& model, const ForwardS
 }
 
 Error generation_error(const Error& error, const LoadedModel& model, const GenerationKey& key) {
+  if (model.split() != nullptr) return error;
   return with_batch(error, *model.device(), key.shape.batch, [&](int64_t batch) {
     GenerationKey smaller = key;
     smaller.shape.batch = batch;

@@ -5,8 +5,8 @@
 
 #include "recording/forward_inputs.h"
 #include "recording/preparation.h"
-#include "recording/recorded_graph.h"
 #include "recording/sliced_work.h"
+#include "recording/staged_graph.h"
 #include "session/attention_request.h"
 #include "session/rounded_lengths.h"
 #include "vkformer/session.h"
@@ -22,6 +22,8 @@ struct ForwardKey {
   // kSecond: of ModelFacts::Passes::kTwo.
   enum class Pass : uint8_t { kFirst, kSecond } pass = Pass::kFirst;
   bool cuts = false;  // whether outputs may have to be cut back (round_lengths)
+  // Of passes that run beside each other, on a model that is split: which.
+  uint32_t lane = 0;
 
   bool operator==(const ForwardKey&) const = default;
 };
@@ -46,11 +48,11 @@ class ForwardPass : public Preparation {
  public:
   // To be prepared before all else.
   ForwardPass(std::shared_ptr<const LoadedModel> model, const ForwardKey& key)
-      : model_(std::move(model)), key_(key), memory_(model_->device()) {}
+      : model_(std::move(model)), key_(key), memory_(*model_, key.lane) {}
   const ForwardKey& key() const { return key_; }
 
   Status plan() override;
-  std::vector<const Plan*> plans() const override { return {&planned_->plan}; }
+  std::vector<const Plan*> plans() const override;
   Status record() override;
   Status finish() override { return graph_->write_words(memory_); }
 
@@ -61,7 +63,7 @@ class ForwardPass : public Preparation {
   // The same in slices: what to carry out, and the outputs afterwards. `writes` may be empty where
   // the feeds are not the host's.
   Result<std::vector<SliceWrite>> writes(const FeedWords& words) const {
-    return graph_->feed_writes(memory_, words);
+    return graph_->only().feed_writes(memory_.only(), words);
   }
   Result<SlicedPlan> sliced(std::vector<SliceWrite> writes);
   Result<TensorMap> read_outputs(const PassInputs& inputs);
@@ -73,11 +75,15 @@ class ForwardPass : public Preparation {
 
   std::shared_ptr<const LoadedModel> model_;
   ForwardKey key_;
-  PassMemory memory_;
-  std::optional<PlannedGraph> planned_;  // from plan to record
-  std::optional<RecordedGraph> graph_;
+  GroupMemory memory_;
+  std::vector<PlannedStage> planned_;  // from plan to record
+  std::optional<StagedGraph> graph_;
   std::vector<TensorPart> outputs_;
-  OutputAxes axes_;  // where the key says that outputs are cut
+  OutputAxes axes_;                    // where the key says that outputs are cut
+  std::vector<TensorDesc> described_;  // outputs_
+  // Whole numbers (I32) that the host knows and no operator reads, such as the ids of a sequence
+  // that a family puts together, and the feeds they are of: they are handed out as they were fed.
+  std::vector<std::pair<TensorDesc, std::string>> echoes_;
   std::optional<SliceCosts> costs_;
 };
 

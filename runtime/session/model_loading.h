@@ -11,4 +11,9 @@ Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevi
                                                       const FileStore& files,
                                                       const ModelOptions& options);
 
+// The same onto the devices of a group, each of which reads its own layers' weights.
+Result<std::shared_ptr<const LoadedModel>> load_split_model(
+    std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
+    const ModelOptions& options);
+
 }  // namespace vkformer

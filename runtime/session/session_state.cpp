@@ -8,6 +8,7 @@
 #include "generate/option_checks.h"
 #include "ops/op.h"
 #include "session/fitting.h"
+#include "session/lanes.h"
 #include "session/sized_graphs.h"
 
 namespace vkformer {
@@ -159,7 +160,96 @@ Result<TensorMap> SessionState::run(const PassRequest& request) {
   return pass->run(request.inputs);
 }
 
+Status SessionState::check_whole(const char* what) const {
+  if (model_->split() == nullptr) return {};
+  return unsupported(
+      message({"[", what,
+               "] the layers of this model lie on several devices, and slices are those "
+               "of one; use run or generate, or load the model onto one device"}));
+}
+
+// Passes that fail in parts run as one, whose errors count inputs as the caller does; but not where
+// other processes would wait for it.
+Result<std::optional<TensorMap>> SessionState::run_beside(const TensorMap& inputs,
+                                                          const RunOptions& options) {
+  std::optional<TensorMap> outputs;
+  const std::vector<LaneRows> rows = lanes_of_inputs(*model_, inputs);
+  if (rows.size() < 2) return outputs;
+  std::vector<std::shared_ptr<ForwardPass>> passes;
+  std::vector<PassInputs> read;
+  for (size_t lane = 0; lane < rows.size(); ++lane) {
+    Result<PassRequest> request = pass_request(rows_of(inputs, rows[lane]), options, {}, kOff);
+    if (!request) return outputs;
+    request->key.lane = static_cast<uint32_t>(lane);
+    Result<std::shared_ptr<ForwardPass>> pass = forward_.get(request->key);
+    if (!pass) return outputs;
+    passes.push_back(std::move(*pass));
+    read.push_back(std::move(request->inputs));
+  }
+  std::vector<TensorMap> parts(rows.size());
+  const Status status = run_lanes(rows.size(), [&](size_t lane) -> Status {
+    VKF_ASSIGN(parts[lane], passes[lane]->run(read[lane]));
+    return {};
+  });
+  if (!status && model_->split()->group->link) return status.error();
+  if (!status) return outputs;
+  Result<TensorMap> joined = join_rows(std::move(parts), rows);
+  if (joined) outputs = std::move(*joined);
+  return outputs;
+}
+
+Result<std::optional<Generation>> SessionState::generate_beside(const TensorMap& inputs,
+                                                                const GenerateOptions& options) {
+  std::optional<Generation> generated;
+  const std::vector<LaneRows> rows = lanes_of_inputs(*model_, inputs);
+  // Who follows the tokens does so on one thread.
+  if (rows.size() < 2 || options.on_token || options.grammar) return generated;
+  // How many tokens there are at most is the whole batch's.
+  VKF_ASSIGN(const std::vector<GenerationJob> together, jobs_of(inputs, options));
+  if (together.size() != 1) return generated;
+  GenerateOptions own = options;
+  own.max_new_tokens = static_cast<int>(together[0].new_tokens);
+  std::vector<std::vector<GenerationJob>> jobs;
+  std::vector<std::vector<GenerationPass>> passes(rows.size());
+  for (size_t lane = 0; lane < rows.size(); ++lane) {
+    Result<std::vector<GenerationJob>> planned = jobs_of(rows_of(inputs, rows[lane]), own);
+    if (!planned) return generated;
+    for (GenerationJob& job : *planned) {
+      job.key.lane = static_cast<uint32_t>(lane);
+      Result<std::shared_ptr<DecodeStep>> step = steps_.get(job.key);
+      if (!step) return generated;
+      passes[lane].emplace_back(std::move(*step));
+    }
+    jobs.push_back(std::move(*planned));
+  }
+  std::vector<Generation> parts(rows.size());
+  std::vector<GenerationCounters> counters(rows.size());
+  const Status status = run_lanes(rows.size(), [&](size_t lane) -> Status {
+    Generation result;
+    for (size_t i = 0; i < jobs[lane].size(); ++i) {
+      const GenerationJob& job = jobs[lane][i];
+      VKF_ASSIGN(Generation made, passes[lane][i].run(job.inputs, own, job.new_tokens,
+                                                      options_.steps_per_submit, counters[lane]));
+      scatter(made, job.inputs.items, result);
+    }
+    parts[lane] = by_input(std::move(result), own);
+    return {};
+  });
+  if (!status && model_->split()->group->link) return status.error();
+  if (!status) return generated;
+  generated.emplace();
+  for (size_t lane = 0; lane < rows.size(); ++lane) {
+    std::move(parts[lane].begin(), parts[lane].end(), std::back_inserter(*generated));
+    counters_.steps = std::max(counters_.steps, counters[lane].steps);
+    counters_.submits += counters[lane].submits;
+    counters_.cache_bytes += counters[lane].cache_bytes;
+  }
+  return generated;
+}
+
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
+  VKF_ASSIGN(std::optional<TensorMap> beside, run_beside(inputs, options));
+  if (beside) return std::move(*beside);
   VKF_ASSIGN(const PassRequest request, pass_request(inputs, options, {}, kOff));
   VKF_ASSIGN(TensorMap outputs, run(request));
   VKF_CHECK(run_second(inputs, outputs));
@@ -216,6 +306,8 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
       PrefixCache::serves(model_->family().facts(), options, options_.cache)) {
     return prefixes_.generate(inputs, options, counters_);
   }
+  VKF_ASSIGN(std::optional<Generation> beside, generate_beside(inputs, options));
+  if (beside) return std::move(*beside);
   VKF_ASSIGN(std::vector<GenerationJob> jobs, jobs_of(inputs, options));
   Generation result;
   for (GenerationJob& job : jobs) {
@@ -313,6 +405,7 @@ Status SessionState::check_idle() const {
 // What is prepared begins at once, so that its errors are those of the call that starts it.
 Status SessionState::start(Awaited awaited) {
   VKF_CHECK(check_idle());
+  VKF_CHECK(check_whole("start"));
   awaited_ = std::move(awaited);
   const Result<bool> ready = begun(0);
   return ready ? Status() : Status(ready.error());
@@ -366,6 +459,7 @@ Advance SessionState::preparing() {
 }
 
 Status SessionState::warm_up(const SessionSizes& sizes) {
+  VKF_CHECK(check_whole("warm_up"));
   SessionSizes own = sizes;
   own.cache = options_.cache;
   VKF_ASSIGN(const SizedPasses passes, sized_passes(model_->family(), own, lengths()));
@@ -390,6 +484,7 @@ Status SessionState::finish_warm_up() {
 
 Result<FrameEstimate> SessionState::estimate(const SessionSizes& sizes, double microseconds) const {
   VKF_CHECK(check_budget(microseconds));
+  VKF_CHECK(check_whole("estimate"));
   VulkanDevice& device = *model_->device();
   VKF_ASSIGN(const std::vector<SizedGraph> graphs,
              sized_graphs(model_->family(), model_->weights(), sizes, lengths()));

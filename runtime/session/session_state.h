@@ -112,6 +112,12 @@ class SessionState {
                                    const std::map<std::string, TensorPlace>& places,
                                    ForwardTaps::Tap last_logits);
   Result<TensorMap> run(const PassRequest& request);
+  // A pass or a generation as parts that run beside each other; absent where they run as one.
+  Result<std::optional<TensorMap>> run_beside(const TensorMap& inputs, const RunOptions& options);
+  Result<std::optional<Generation>> generate_beside(const TensorMap& inputs,
+                                                    const GenerateOptions& options);
+  // Why slices and what is prepared for them have no part in a model that is split, if it is.
+  Status check_whole(const char* what) const;
   // Runs the second pass of a family that has one, and adds its outputs.
   Status run_second(const TensorMap& inputs, TensorMap& outputs);
   Lengths lengths() const { return options_.round_lengths ? Lengths::kRounded : Lengths::kGiven; }

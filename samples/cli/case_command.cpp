@@ -53,7 +53,10 @@ int run_case(const CommonOptions& common, const CaseOptions& options) {
   if (file_exists(options.path("op.json"))) {
     return finish_case(answer_operator_case(*device, options), options);
   }
-  return finish_case(answer_model_case(*device, options, *settings), options);
+  CaseOptions own = options;
+  const Status grouped = add_group(common, own.load);
+  if (!grouped) return report(grouped.error());
+  return finish_case(answer_model_case(*device, own, *settings), own);
 }
 
 }  // namespace
@@ -70,6 +73,7 @@ void add_case_command(CLI::App& app, CommandLine& line) {
   add_cache_option(*command, options->cache);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
+  add_group_options(*command, line.common);
   add_examples(*command,
                "  vkformer case cases/op-gemm-k1 --output actual.safetensors\n"
                "  vkformer case cases/marian-base --output actual.safetensors --tier baseline "

@@ -372,6 +372,7 @@ void add_chat_command(CLI::App& app, CommandLine& line) {
   add_model_options(*command, options->load);
   command->add_flag("--quiet,-q", line.common.quiet, "no rate, no progress");
   add_device_options(*command, line.common);
+  add_group_options(*command, line.common);
   add_examples(*command,
                "  vkformer chat DIR --system 'Answer in one sentence.' --temperature 0.7\n"
                "  printf 'Hello\\n/retry\\n/save talk.json\\n' | vkformer chat DIR --seed 1\n");

@@ -53,6 +53,23 @@ void add_device_options(CLI::App& command, CommonOptions& common) {
       ->group("Device");
 }
 
+void add_group_options(CLI::App& command, CommonOptions& common) {
+  command
+      .add_option("--devices", common.devices,
+                  "devices that hold the model together, in the order of its layers, as --device "
+                  "names them: 0,1")
+      ->delimiter(',')
+      ->excludes("--device")
+      ->group("Device");
+  command
+      .add_option("--shares", common.shares,
+                  "how much of the work each of --devices gets: 3,1; without, as fast as each "
+                  "multiplies")
+      ->delimiter(',')
+      ->needs("--devices")
+      ->group("Device");
+}
+
 void add_model_options(CLI::App& command, ModelOptions& options) {
   add_choice<WeightFormat>(command, "--weights", options.weights,
                            "how weights are stored in device memory");
@@ -95,8 +112,11 @@ void add_examples(CLI::App& command, const std::string& examples) {
   command.footer("Examples:\n" + examples + "\nExit codes: see vkformer --help.");
 }
 
-Result<Device> open_device(const CommonOptions& common) {
+namespace {
+
+Result<Device> open_named_device(const CommonOptions& common, const std::string& name) {
   DeviceOptions options = common.device;
+  options.device = name;
   options.validation = common.validation;
   options.tuning = common.tuned;
   if (!options.log && !common.quiet) {
@@ -106,6 +126,37 @@ Result<Device> open_device(const CommonOptions& common) {
   }
   const Progress progress("opening the device", common.progress());
   return Device::create(options);
+}
+
+void print_stages(const std::vector<GroupStage>& stages) {
+  for (const GroupStage& stage : stages) {
+    const std::string places =
+        stage.first == stage.last ? stage.first : stage.first + " to " + stage.last;
+    print_message(stage.device + " has " + places + ": " + std::to_string(stage.weight_bytes) +
+                  " bytes of weights, " + fixed(100 * stage.work, 0) + " % of the work.");
+  }
+}
+
+}  // namespace
+
+Result<Device> open_device(const CommonOptions& common) {
+  return open_named_device(common,
+                           common.devices.empty() ? common.device.device : common.devices.front());
+}
+
+Status add_group(const CommonOptions& common, ModelOptions& options) {
+  if (common.devices.empty()) return {};
+  std::vector<Device> devices;
+  for (const std::string& name : common.devices) {
+    const Result<Device> device = open_named_device(common, name);
+    if (!device) return device.error();
+    devices.push_back(*device);
+  }
+  const Result<DeviceGroup> group = DeviceGroup::create(devices, {.shares = common.shares});
+  if (!group) return group.error();
+  options.group = *group;
+  if (!common.quiet) options.planned = print_stages;
+  return {};
 }
 
 Result<Model> load_model(const CommonOptions& common, const Device& device,

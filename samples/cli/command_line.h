@@ -27,6 +27,9 @@ struct CommonOptions {
   bool validation = false;
   bool tuned = false;
   DeviceOptions device;
+  // Of --devices and --shares: who holds a model together; less than two: one device does.
+  std::vector<std::string> devices;
+  std::vector<double> shares;
 
   Progress::Show progress() const {
     return quiet ? Progress::Show::kNever : Progress::Show::kIfTerminal;
@@ -93,6 +96,8 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value
 
 // Adds --device, --tier, --limits, --validation, --cache-dir and --tuned.
 void add_device_options(CLI::App& command, CommonOptions& common);
+// Adds --devices and --shares, to commands that load their model by load_model or with_progress.
+void add_group_options(CLI::App& command, CommonOptions& common);
 // Adds --weights, --precision and --adapter.
 void add_model_options(CLI::App& command, ModelOptions& options);
 // Adds --adapter, which may be given several times.
@@ -121,13 +126,19 @@ std::invoke_result_t<Work> without_nan(const Device& device, const Work& work) {
   return std::move(*result);
 }
 
+// The first of --devices, or --device.
 Result<Device> open_device(const CommonOptions& common);
+// Has the options load onto the devices of --devices, where it was given, and says who of them has
+// what.
+Status add_group(const CommonOptions& common, ModelOptions& options);
 // What a command does while it loads a model: a progress bar over the bytes of its weights, then
 // one over the kernels that the driver compiles, where it is known which. `load` gets options that
 // move it.
 template <class Load>
 auto with_progress(const CommonOptions& common, const std::string& model, ModelOptions options,
-                   const Load& load) {
+                   const Load& load) -> std::invoke_result_t<Load, const ModelOptions&> {
+  const Status grouped = add_group(common, options);
+  if (!grouped) return grouped.error();
   Progress progress("loading " + model, common.progress(), Progress::Unit::kBytes);
   options.progress = [&progress, uploaded = false](const LoadProgress& loaded) mutable {
     if (loaded.total_pipelines > 0) {

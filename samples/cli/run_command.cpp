@@ -82,6 +82,7 @@ void add_run_command(CLI::App& app, CommandLine& line) {
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
+  add_group_options(*command, line.common);
   add_examples(*command,
                "  vkformer run models/g2p-en --inputs in.safetensors --outputs out.safetensors\n"
                "  vkformer run models/g2p-en --inputs in.safetensors --outputs out.safetensors "

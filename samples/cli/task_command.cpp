@@ -276,6 +276,7 @@ void add_task_options(CLI::App& command, TaskCommandOptions& options, CommandLin
   add_model_options(command, options.load);
   add_output_options(command, line.common);
   add_device_options(command, line.common);
+  add_group_options(command, line.common);
 }
 
 void add_truncate_option(CLI::App& command, TaskCommandOptions& options) {

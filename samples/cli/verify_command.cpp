@@ -240,6 +240,7 @@ void add_verify_command(CLI::App& app, CommandLine& line) {
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
+  add_group_options(*command, line.common);
   add_examples(*command,
                "  python3 tools/verify_reference.py models/g2p-en g2p.safetensors\n"
                "  vkformer verify models/g2p-en g2p.safetensors\n"

@@ -1,0 +1,79 @@
+// DeviceGroup: several devices that hold one model together, each some of its layers.
+//
+// A model that is loaded with a group (ModelOptions::group) is cut between layers. Every member has
+// the weights of its own layers, the keys and values of a generation stay where their layers are,
+// and what one layer hands to the next goes through host memory where the members change. A pass
+// gives what it gives on one device.
+//
+// Threading: a group may be used from several threads at once; a DeviceLink as its class says.
+// Lifetime: a DeviceGroup is a shared handle: copies are the same group, which its models keep
+// alive, as it does its devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vkformer/device.h"
+#include "vkformer/export.h"
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+struct DeviceGroupState;
+
+// Hands bytes from process to process, where the members of a group are not all in one. All
+// processes call the same functions in the same order, as far as one lane goes; lanes go on beside
+// each other, from several threads.
+class DeviceLink {
+ public:
+  virtual ~DeviceLink() = default;
+  virtual size_t members() const = 0;  // one for each process
+  virtual size_t own() const = 0;      // the member of this process
+  virtual Status send(size_t to, uint32_t lane, std::span<const std::byte> bytes) = 0;
+  virtual Status receive(size_t from, uint32_t lane, std::span<std::byte> bytes) = 0;
+  // What `from` has is what all have afterwards.
+  virtual Status broadcast(size_t from, uint32_t lane, std::span<std::byte> bytes) = 0;
+};
+
+struct DeviceGroupOptions {
+  // How the work is shared out, a positive number for each member: 3 and 1 are three quarters and
+  // one. Empty: by what a product takes on each device, measured when the group is made.
+  std::vector<double> shares;
+  // Parts of a batch that are under way at once, so that members work at the same time, at most 64;
+  // 0: as many as members.
+  int lanes = 0;
+};
+
+// What a member does of a model.
+struct GroupStage {
+  std::string device;         // its name
+  double speed = 0;           // in GFLOP/s of a product, or the share that was asked for
+  std::string first, last;    // places in the model: "embed", "decoder.11"
+  uint64_t weight_bytes = 0;  // that it holds
+  double work = 0;            // share of the weights that a pass reads, 0 to 1
+};
+
+class VKFORMER_API DeviceGroup {
+ public:
+  // Of devices of this process, in the order of the layers: at least two, at most 64, which may be
+  // one device opened twice.
+  static Result<DeviceGroup> create(const std::vector<Device>& devices,
+                                    const DeviceGroupOptions& options = {});
+  // Of one device in each of several processes. All of them call it, with the same options.
+  static Result<DeviceGroup> create_linked(const Device& own, std::shared_ptr<DeviceLink> link,
+                                           const DeviceGroupOptions& options = {});
+
+  // Members.
+  size_t size() const;
+
+ private:
+  friend struct HandleAccess;
+  explicit DeviceGroup(std::shared_ptr<const DeviceGroupState> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const DeviceGroupState> impl_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,249 @@
+#include "recording/staged_graph.h"
+
+#include <algorithm>
+
+#include "base/message.h"
+#include "recording/node_places.h"
+
+namespace vkformer {
+namespace {
+
+// Nodes [begin, end) of a graph, which follow each other at one member.
+struct Run {
+  size_t member = 0;
+  size_t begin = 0, end = 0;
+};
+
+template <class Visit>
+void for_each_tensor(const Node& node, const Visit& visit) {
+  for (const TensorId id : node.inputs) {
+    if (id != kNoTensor) visit(id);
+  }
+  for (const TensorId id : node.outputs) {
+    if (id != kNoTensor) visit(id);
+  }
+}
+
+// The member that has the node's place, if it has the node's weights too: places of passes that the
+// split was not planned by go where their weights are.
+Result<size_t> member_of(const ModelSplit& split, const Graph& graph, size_t index, size_t before) {
+  const Node& node = graph.nodes()[index];
+  const auto place = split.member_of.find(place_of_node(graph, index));
+  const size_t wanted = place == split.member_of.end() ? before : place->second;
+  const auto holds_all = [&](size_t member) {
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
+      return id == kNoTensor || graph.tensor(id).kind != TensorKind::kConstant ||
+             split.held[member][graph.tensor(id).constant];
+    });
+  };
+  if (holds_all(wanted)) return wanted;
+  for (size_t member = 0; member < split.members(); ++member) {
+    if (holds_all(member)) return member;
+  }
+  return internal_error(message({"[", node.label, "] no device of the group has all its weights"}));
+}
+
+Result<std::vector<Run>> runs_of(const LoadedModel& model, const Graph& graph) {
+  const std::vector<Node>& nodes = graph.nodes();
+  std::vector<Run> runs;
+  if (model.split() == nullptr) return std::vector<Run>{{0, 0, nodes.size()}};
+  size_t member = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    VKF_ASSIGN(member, member_of(*model.split(), graph, i, member));
+    if (runs.empty() || runs.back().member != member) runs.push_back({member, i, i});
+    runs.back().end = i + 1;
+  }
+  return runs;
+}
+
+uint64_t bytes_of(const TensorDesc& desc) {
+  if (desc.bytes > 0) return desc.bytes;
+  return static_cast<uint64_t>(element_count(desc.shape)) * dtype_size(desc.dtype);
+}
+
+// What is handed from run to run is external from now on.
+void name_links(Graph& graph, const std::vector<Run>& runs, const char* name) {
+  std::vector<size_t> last(graph.tensors().size(), SIZE_MAX);  // run that had it last
+  for (size_t r = 0; r < runs.size(); ++r) {
+    for (size_t i = runs[r].begin; i < runs[r].end; ++i) {
+      for_each_tensor(graph.nodes()[i], [&](TensorId id) {
+        const size_t before = std::exchange(last[id], r);
+        TensorDesc& desc = graph.tensor(id);
+        if (before == SIZE_MAX || before == r || desc.kind != TensorKind::kTemporary) return;
+        desc.kind = TensorKind::kExternal;
+        desc.name = message({"link.", name, ".", size_t{id}});
+      });
+    }
+  }
+}
+
+struct CutGraph {
+  Graph graph;
+  std::vector<Run> runs;
+};
+
+// Tensors that several members use, by their largest size.
+std::map<std::string, uint64_t> shared_tensors(const std::vector<CutGraph>& cuts) {
+  std::map<std::string, std::set<size_t>> users;
+  std::map<std::string, uint64_t> bytes;
+  for (const CutGraph& cut : cuts) {
+    for (const Run& run : cut.runs) {
+      for (size_t i = run.begin; i < run.end; ++i) {
+        for_each_tensor(cut.graph.nodes()[i], [&](TensorId id) {
+          const TensorDesc& desc = cut.graph.tensor(id);
+          // Group counts are those of a stage's own dispatches.
+          if (desc.kind != TensorKind::kExternal || desc.name == "args") return;
+          users[desc.name].insert(run.member);
+          bytes[desc.name] = std::max(bytes[desc.name], bytes_of(desc));
+        });
+      }
+    }
+  }
+  for (const auto& [name, members] : users) {
+    if (members.size() == 1) bytes.erase(name);
+  }
+  return bytes;
+}
+
+// The part of a graph that a run is: other nodes' external tensors take no memory in it.
+Graph stage_graph(const CutGraph& cut, const Run& run) {
+  Graph graph = cut.graph;
+  std::vector<Node> nodes(graph.nodes().begin() + static_cast<ptrdiff_t>(run.begin),
+                          graph.nodes().begin() + static_cast<ptrdiff_t>(run.end));
+  std::vector<bool> used(graph.tensors().size());
+  for (const Node& node : nodes) {
+    for_each_tensor(node, [&](TensorId id) { used[id] = true; });
+  }
+  for (TensorId id = 0; id < used.size(); ++id) {
+    TensorDesc& desc = graph.tensor(id);
+    if (!used[id] && desc.kind == TensorKind::kExternal) desc.kind = TensorKind::kTemporary;
+  }
+  graph.set_nodes(std::move(nodes));
+  return graph;
+}
+
+void add_name(std::vector<std::string>& names, const TensorDesc& desc) {
+  if (desc.kind != TensorKind::kExternal) return;
+  if (std::find(names.begin(), names.end(), desc.name) == names.end()) names.push_back(desc.name);
+}
+
+Result<PlannedStage> plan_stage(const LoadedModel& model, const GroupMemory& memory,
+                                const StageSource& source, const CutGraph& cut, size_t index,
+                                const std::map<std::string, uint64_t>& shared) {
+  const Run& run = cut.runs[index];
+  PlannedStage stage{.member = run.member};
+  for (size_t i = run.begin; i < run.end; ++i) {
+    const Node& node = cut.graph.nodes()[i];
+    for_each_tensor(node, [&](TensorId id) { add_name(stage.uses, cut.graph.tensor(id)); });
+    for (const TensorId id : node.outputs) {
+      if (id != kNoTensor) add_name(stage.written, cut.graph.tensor(id));
+    }
+    if (source.cut_node && node.op == static_cast<uint16_t>(*source.cut_node)) stage.cut = true;
+  }
+  RecordedGraphOptions options = source.options;
+  if (!stage.cut) options.cut_at.reset();
+  if (!options.indirect_args.empty()) {
+    // The stage that has its group counts from the GPU has a tensor for them, others get one.
+    const bool own =
+        std::find(stage.uses.begin(), stage.uses.end(), options.indirect_args) != stage.uses.end();
+    if (!own && cut.runs.size() > 1) options.indirect_args += message({".", index});
+    stage.args = options.indirect_args;
+    options.host.writes.push_back(stage.args);
+  }
+  options.host = memory.with_shared(host_access(*source.builder, std::move(options.host)));
+  const LoadedModel* part = &model;
+  if (model.split() != nullptr) part = model.split()->parts[run.member].get();
+  if (part == nullptr) return stage;
+  options.model = part;
+  Graph graph = model.split() == nullptr ? cut.graph : stage_graph(cut, run);
+  VKF_ASSIGN(stage.planned, plan_graph(*part->device(), std::move(graph), std::move(options)));
+  // The same size for a shared tensor everywhere: of one name that passes have in several sizes the
+  // host writes the largest, to all members.
+  for (PlanBuffer& buffer : stage.planned->plan.buffers) {
+    const auto found = shared.find(buffer.name);
+    if (buffer.source == BufferSource::kExternal && found != shared.end()) {
+      buffer.bytes = std::max<uint64_t>(buffer.bytes, found->second);
+    }
+  }
+  stage.planned->feeds = source.builder->feeds();
+  stage.planned->words = source.builder->words();
+  return stage;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<PlannedStage>>> plan_stages(const LoadedModel& model,
+                                                           GroupMemory& memory,
+                                                           std::vector<StageSource> sources) {
+  std::vector<CutGraph> cuts;
+  for (const StageSource& source : sources) {
+    CutGraph cut{source.builder->graph(), {}};
+    VKF_ASSIGN(cut.runs, runs_of(model, cut.graph));
+    name_links(cut.graph, cut.runs, source.name);
+    cuts.push_back(std::move(cut));
+  }
+  std::map<std::string, uint64_t> shared;
+  if (model.split() != nullptr) shared = shared_tensors(cuts);
+  memory.share(shared);
+  std::vector<std::vector<PlannedStage>> planned(sources.size());
+  for (size_t s = 0; s < sources.size(); ++s) {
+    for (size_t i = 0; i < cuts[s].runs.size(); ++i) {
+      VKF_ASSIGN(PlannedStage stage, plan_stage(model, memory, sources[s], cuts[s], i, shared));
+      planned[s].push_back(std::move(stage));
+    }
+  }
+  return planned;
+}
+
+Result<StagedGraph> StagedGraph::record(GroupMemory& memory, std::vector<PlannedStage> planned) {
+  StagedGraph made;
+  for (PlannedStage& from : planned) {
+    Stage stage{.member = from.member,
+                .uses = std::move(from.uses),
+                .written = std::move(from.written),
+                .cut = from.cut,
+                .args = std::move(from.args),
+                .graph = {}};
+    if (from.planned) {
+      VKF_ASSIGN(stage.graph,
+                 RecordedGraph::record(*memory.member(from.member), std::move(*from.planned)));
+    }
+    made.stages_.push_back(std::move(stage));
+  }
+  return made;
+}
+
+Status StagedGraph::write_words(GroupMemory& memory) {
+  for (Stage& stage : stages_) {
+    if (stage.graph) VKF_CHECK(stage.graph->write_words(*memory.member(stage.member)));
+  }
+  return {};
+}
+
+Status StagedGraph::feed(GroupMemory& memory, const FeedWords& words) const {
+  for (const Stage& stage : stages_) {
+    if (stage.graph) VKF_CHECK(stage.graph->feed(*memory.member(stage.member), words));
+  }
+  return {};
+}
+
+Status StagedGraph::submit(GroupMemory& memory, RecordingPart part,
+                           std::span<const TensorPart> reads) const {
+  const auto cut =
+      std::find_if(stages_.begin(), stages_.end(), [](const Stage& s) { return s.cut; });
+  const auto at_cut = static_cast<size_t>(cut - stages_.begin());
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const Stage& stage = stages_[i];
+    RecordingPart own = RecordingPart::kAll;
+    if (part == RecordingPart::kBeforeCut && i > at_cut) break;
+    if (part == RecordingPart::kAfterCut && i < at_cut) continue;
+    if (i == at_cut) own = part;
+    VKF_CHECK(memory.bring(stage.uses, stage.member));
+    std::vector<RecordingRange> ranges;
+    if (stage.graph) ranges.push_back(stage.graph->part(own));
+    VKF_CHECK(memory.submit(stage.member, ranges, stage.written, reads));
+  }
+  return {};
+}
+
+}  // namespace vkformer

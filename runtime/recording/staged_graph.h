@@ -1,0 +1,63 @@
+// A graph as stages: runs of nodes, each on one member of a group. Where a model is on one device
+// there is one stage, which is the whole graph.
+//
+// A node runs where its place in the model lies (load/model_split.h). A value that a stage of
+// another member reads becomes a tensor that both have (recording/group_memory.h).
+#pragma once
+
+#include <optional>
+
+#include "recording/group_memory.h"
+#include "recording/recorded_graph.h"
+
+namespace vkformer {
+
+struct PlannedStage {
+  size_t member = 0;
+  std::vector<std::string> uses;     // external tensors
+  std::vector<std::string> written;  // of those
+  bool cut = false;                  // holds the dispatch that begins the second part
+  std::string args;                  // the tensor with the group counts of its dispatches; or empty
+  std::optional<PlannedGraph> planned;  // absent: another process has it
+};
+
+// A graph to be cut. Graphs of one memory are cut together.
+struct StageSource {
+  const ModelBuilder* builder = nullptr;
+  RecordedGraphOptions options;
+  const char* name = "";              // in the names of values that are handed over
+  std::optional<OpId> cut_node = {};  // that options.cut_at is a dispatch of
+};
+
+// The stages of each source; tells `memory` what is shared.
+Result<std::vector<std::vector<PlannedStage>>> plan_stages(const LoadedModel& model,
+                                                           GroupMemory& memory,
+                                                           std::vector<StageSource> sources);
+
+class StagedGraph {
+ public:
+  struct Stage {
+    size_t member = 0;
+    std::vector<std::string> uses, written;
+    bool cut = false;
+    std::string args;
+    std::optional<RecordedGraph> graph;
+  };
+
+  static Result<StagedGraph> record(GroupMemory& memory, std::vector<PlannedStage> planned);
+  Status write_words(GroupMemory& memory);
+  Status feed(GroupMemory& memory, const FeedWords& words) const;
+
+  const std::vector<Stage>& stages() const { return stages_; }
+  // Of a model on one device.
+  RecordedGraph& only() { return *stages_[0].graph; }
+  const RecordedGraph& only() const { return *stages_[0].graph; }
+
+  // Submits `part` of the stages, one after the other, to their members; of a model that is split.
+  Status submit(GroupMemory& memory, RecordingPart part, std::span<const TensorPart> reads) const;
+
+ private:
+  std::vector<Stage> stages_;
+};
+
+}  // namespace vkformer
