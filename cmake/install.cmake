@@ -25,7 +25,7 @@ endfunction()
 if(VKFORMER_BUILD_SHARED)
   vkformer_require(runtime vkformer vkformer_conformance)
 endif()
-vkformer_require(development vkformer_static)
+vkformer_require(development vkformer_static vkformer_mpi)
 vkformer_require(tools vkformer_cli)
 
 # vkformer_install(TARGET PART): a target and the file that find_package reads for its component.
@@ -47,6 +47,9 @@ if(VKFORMER_BUILD_STATIC)
 endif()
 if(TARGET vkformer_conformance)
   vkformer_install(vkformer_conformance conformance)
+endif()
+if(TARGET vkformer_mpi)
+  vkformer_install(vkformer_mpi mpi)
 endif()
 if(TARGET vkformer_cli)
   # Not in the file of another component: a program without the tools installed is no error.

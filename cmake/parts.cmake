@@ -43,6 +43,6 @@ macro(vkformer_select_parts)
   vkformer_part(OPERATORS ROOMS operators session/multi_head_attention_session
     KEEP operators/graph_runner DOORS api/operators api/attention api/recorded_operator c_api/operators)
   vkformer_part(PROFILE ROOMS measure KEEP measure/matrix_proof
-    DOORS api/benchmark api/tuning api/plan_text c_api/profile)
+    DOORS api/benchmark api/cluster_plan api/tuning api/plan_text c_api/profile)
   list(REMOVE_DUPLICATES sources)
 endmacro()

@@ -41,7 +41,9 @@ class DeviceLink {
 
 struct DeviceGroupOptions {
   // How the work is shared out, a positive number for each member: 3 and 1 are three quarters and
-  // one. Empty: by what a product takes on each device, measured when the group is made.
+  // one. Empty: by what a step of a generation takes on each device, measured when the group is
+  // made. A member of another process is left out then where the link to it takes longer than its
+  // help saves.
   std::vector<double> shares;
   // Parts of a batch that are under way at once, so that members work at the same time, at most 64;
   // 0: as many as members.
@@ -51,11 +53,25 @@ struct DeviceGroupOptions {
 // What a member does of a model.
 struct GroupStage {
   std::string device;         // its name
-  double speed = 0;           // in GFLOP/s of a product, or the share that was asked for
-  std::string first, last;    // places in the model: "embed", "decoder.11"
+  std::string first, last;    // places in the model: "embed", "decoder.11"; empty: it has no part
   uint64_t weight_bytes = 0;  // that it holds
   double work = 0;            // share of the weights that a pass reads, 0 to 1
+  double read_rate = 0;       // bytes of weights a second, or the share that was asked for
+  double link_latency = 0;    // seconds of a message to the next member
+  double link_rate = 0;       // bytes a second to it; 0: it is in the same process
 };
+
+// How a model lies on its group. Estimates are those of a generation, by what was measured when the
+// group was made; 0 where the caller gave shares.
+struct GroupPlan {
+  std::vector<GroupStage> stages;  // by member
+  double step_seconds = 0;         // from a token of a text to its next
+  double tokens_per_second = 0;    // of as many texts at once as the group has lanes
+};
+
+// The plan in words: a line for each member, and the estimate if there is one. Ends with a newline;
+// empty without stages.
+VKFORMER_API std::string group_plan_text(const GroupPlan& plan);
 
 class VKFORMER_API DeviceGroup {
  public:

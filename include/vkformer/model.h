@@ -84,7 +84,7 @@ struct ModelOptions {
   std::optional<DeviceGroup> group = std::nullopt;
   // Called from the loading thread once it is known what each member of the group does, before any
   // weight is read.
-  std::function<void(const std::vector<GroupStage>&)> planned = nullptr;
+  std::function<void(const GroupPlan&)> planned = nullptr;
 };
 
 // One tensor of a checkpoint.
@@ -186,8 +186,8 @@ class VKFORMER_API Model {
   const ModelInfo& info() const;
   // Bytes of device memory that the weights take, on the devices of this process.
   uint64_t weight_bytes() const;
-  // Of a model that a group holds: what each member does of it; else empty.
-  std::vector<GroupStage> stages() const;
+  // Of a model that a group holds: what each member does of it; else without stages.
+  GroupPlan group_plan() const;
   // Other scales for the adapters that it was loaded with, in their order: the weights that they
   // change are computed anew from the model's own and uploaded in their place. Passes after it have
   // the new scales, in all sessions; no session of the model may run at the same time, and a

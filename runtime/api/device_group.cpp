@@ -1,10 +1,51 @@
 #include "vkformer/device_group.h"
 
+#include <cstdio>
+
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "session/group_making.h"
 
 namespace vkformer {
+namespace {
+
+std::string decimal(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string stage_text(const GroupStage& stage) {
+  std::string text;
+  if (stage.first.empty()) {
+    text = "has no part: the link to it costs more than it saves";
+  } else {
+    const std::string places =
+        stage.first == stage.last ? stage.first : stage.first + " to " + stage.last;
+    text = "has " + places + ": " + std::to_string(stage.weight_bytes) + " bytes of weights, " +
+           decimal(100 * stage.work, 0) + " % of the work";
+  }
+  if (stage.link_rate > 0) {
+    text += "; a message to the next takes " + decimal(1e3 * stage.link_latency, 3) +
+            " ms and goes at " + decimal(stage.link_rate / 1e6, 0) + " MB/s";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string group_plan_text(const GroupPlan& plan) {
+  std::string text;
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const GroupStage& stage = plan.stages[i];
+    text += std::to_string(i) + ", " + stage.device + ", " + stage_text(stage) + ".\n";
+  }
+  if (plan.step_seconds > 0) {
+    text += "estimated: " + decimal(1e3 * plan.step_seconds, 2) + " ms a token, " +
+            decimal(plan.tokens_per_second, 1) + " tokens a second in a batch.\n";
+  }
+  return text;
+}
 
 Result<DeviceGroup> DeviceGroup::create(const std::vector<Device>& devices,
                                         const DeviceGroupOptions& options) {

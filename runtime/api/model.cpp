@@ -55,10 +55,7 @@ Result<Model> Model::load_from(const Device& device, const ModelSource& source,
                                const ModelOptions& options) {
   return guarded([&]() -> Result<Model> {
     VKF_ASSIGN(std::shared_ptr<const LoadedModel> model,
-               options.group
-                   ? load_split_model(HandleAccess::impl(*options.group),
-                                      *HandleAccess::impl(source), options)
-                   : load_model(HandleAccess::impl(device), *HandleAccess::impl(source), options));
+               load_model(HandleAccess::impl(device), *HandleAccess::impl(source), options));
     return HandleAccess::make<Model>(std::move(model));
   });
 }
@@ -71,8 +68,8 @@ uint64_t Model::weight_bytes() const {
   return impl_->weight_bytes();
 }
 
-std::vector<GroupStage> Model::stages() const {
-  return impl_->split() != nullptr ? impl_->split()->stages : std::vector<GroupStage>();
+GroupPlan Model::group_plan() const {
+  return impl_->split() != nullptr ? impl_->split()->plan : GroupPlan();
 }
 
 Status Model::set_adapter_scales(const std::vector<float>& scales) {

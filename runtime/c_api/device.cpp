@@ -189,6 +189,26 @@ void vkf_device_free(vkf_device* device) {
   delete device;
 }
 
+vkf_status vkf_device_group_create(const vkf_device* const* devices, size_t count,
+                                   const double* shares, int32_t lanes, vkf_device_group** group,
+                                   vkf_error* error) {
+  return make_handle(group, error, [&] {
+    if (count != 0) need(devices, "devices");
+    std::vector<Device> copies;
+    for (size_t i = 0; i < count; ++i) {
+      need(devices[i], "devices");
+      copies.push_back(devices[i]->device);
+    }
+    DeviceGroupOptions options{.lanes = lanes};
+    if (shares != nullptr) options.shares.assign(shares, shares + count);
+    return handle(vkf_device_group{take(DeviceGroup::create(copies, options))});
+  });
+}
+
+void vkf_device_group_free(vkf_device_group* group) {
+  delete group;
+}
+
 vkf_status vkf_device_get_info(const vkf_device* device, vkf_device_info* info, vkf_error* error) {
   return guard(error, [&] {
     need(device, "device");

@@ -66,6 +66,7 @@ ModelOptions model_options(const vkf_model_options* options) {
     made.adapters.push_back({given.adapters[i]});
     if (given.adapter_scales != nullptr) made.adapters.back().scale = given.adapter_scales[i];
   }
+  if (given.group != nullptr) made.group = given.group->group;
   return made;
 }
 
@@ -222,6 +223,13 @@ vkf_status vkf_model_describe(const vkf_model* model, vkf_description** descript
 
 uint64_t vkf_model_weight_bytes(const vkf_model* model) {
   return model != nullptr ? model->model.weight_bytes() : 0;
+}
+
+vkf_status vkf_model_group_plan(const vkf_model* model, vkf_bytes** text, vkf_error* error) {
+  return make_handle(text, error, [&] {
+    need(model, "model");
+    return bytes_of(group_plan_text(model->model.group_plan()));
+  });
 }
 
 vkf_status vkf_model_set_adapter_scales(vkf_model* model, const float* scales, size_t count,

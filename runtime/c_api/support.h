@@ -38,6 +38,10 @@ struct vkf_device {
   std::vector<const char*> notes;
 };
 
+struct vkf_device_group {
+  vkformer::DeviceGroup group;
+};
+
 struct vkf_source {
   vkformer::ModelSource source;
 };

@@ -29,6 +29,9 @@ class Checkpoint {
   // store of another format (FileStore::tensors) gives its own tensors.
   static Result<Checkpoint> open_store(const FileStore& files);
 
+  // Without tensors: of a model that is planned before its weights are there.
+  static Checkpoint none() { return {}; }
+
   // Adds the tensors of model.safetensors in a folder of the model, a module of
   // sentence-transformers, as "<folder>/<name>".
   Status add_module(const FileStore& files, const std::string& folder);

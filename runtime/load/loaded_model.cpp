@@ -132,6 +132,8 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
   split.parts.resize(members.size());
   for (size_t m = 0; m < members.size(); ++m) {
     if (!members[m].device) continue;
+    if (!model->device_) model->device_ = members[m].device;
+    if (split.plan.stages[m].first.empty()) continue;
     std::shared_ptr<LoadedModel>& part = split.parts[m];
     part.reset(new LoadedModel());
     part->device_ = members[m].device;
@@ -140,7 +142,6 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
     VKF_CHECK(part->make_chunks(plan_chunks(part->device_->caps(), read.weights, split.held[m]),
                                 split.held[m]));
     model->weight_bytes_ += part->weight_bytes_;
-    if (!model->device_) model->device_ = part->device_;
   }
   model->weights_ = std::move(read.weights);
   model->spans_.resize(model->weights_.size());

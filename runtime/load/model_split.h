@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -15,11 +14,28 @@ namespace vkformer {
 class LoadedModel;
 class VulkanDevice;
 
+// What a device takes for a step of a generation, measured or of a data sheet.
+struct DeviceSpeed {
+  double read_rate = 0;  // bytes a second of matrices that one row is multiplied with
+  double flops = 0;      // operations a second of products with many rows; 0: no bound
+  double launch = 0;     // seconds of one dispatch that hardly does anything
+  double submit = 0;     // seconds of a submit and the wait for it, without its dispatches
+};
+
+// How long a message takes from one process to another.
+struct LinkSpeed {
+  double latency = 0;  // seconds
+  double rate = 0;     // bytes a second; 0: within one process, by memory of the host
+  double seconds(double bytes) const { return rate > 0 ? latency + bytes / rate : 0; }
+};
+
 // A device of a group, as all members know it.
 struct GroupMember {
   std::shared_ptr<VulkanDevice> device;  // null: of another process
   std::string name;
-  double speed = 0;                // by which work is shared out
+  DeviceSpeed speed = {};
+  double share = 0;                // of the work, where the caller says it; else 0
+  LinkSpeed next = {};             // to the next member
   uint64_t memory = 0;             // bytes that are left
   uint64_t max_storage_range = 0;  // bytes
 };
@@ -30,30 +46,17 @@ struct DeviceGroupState {
   uint32_t lanes = 1;
 };
 
-// A layer, or what stands before or behind layers, by the label of its nodes: "decoder.3" of
+// A layer, or what stands before or after layers, by the label of its nodes: "decoder.3" of
 // "decoder.3.self.qkv".
 std::string place_of(const std::string& label);
 
-// What a plan of a split knows of a place.
-struct SplitPlace {
-  std::string name;
-  std::vector<uint32_t> weights;  // that it reads, by index
-  double work = 0;                // bytes of matrices that a pass reads there
-};
-
-// Members take the places in order, each at least one: `first` of each member. The slowest member
-// takes as little time as can be, and what a member holds fits into its memory. An error names what
-// is missing.
-Result<std::vector<size_t>> share_places(std::span<const SplitPlace> places,
-                                         std::span<const uint64_t> weight_bytes,
-                                         std::span<const GroupMember> members);
-
 struct ModelSplit {
   std::shared_ptr<const DeviceGroupState> group;
-  std::map<std::string, size_t> member_of;          // by place
-  std::vector<std::vector<bool>> held;              // by member and weight
-  std::vector<GroupStage> stages;                   // by member
-  std::vector<std::shared_ptr<LoadedModel>> parts;  // by member; null: of another process
+  std::map<std::string, size_t> member_of;  // by place
+  std::vector<std::vector<bool>> held;      // by member and weight
+  GroupPlan plan;
+  // By member; null: it is of another process, or has no part in the model.
+  std::vector<std::shared_ptr<LoadedModel>> parts;
 
   size_t members() const { return parts.size(); }
 };

@@ -1,4 +1,4 @@
-// How fast a device multiplies, by which a group shares out a model.
+// How fast a device is at a step of a generation, by which a group shares out a model.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace vkformer {
 
-// GFLOP/s of a product of a few rows with a matrix, the best of three times on the host's clock.
-Result<double> product_speed(const std::shared_ptr<VulkanDevice>& device);
+// The best of a few times on the host's clock, each of less than 0.1 s on a device of 1 GFLOP/s.
+Result<DeviceSpeed> measure_speed(const std::shared_ptr<VulkanDevice>& device);
 
 }  // namespace vkformer

@@ -5,6 +5,13 @@
 #include "base/message.h"
 
 namespace vkformer {
+namespace {
+
+uint64_t word_count(uint64_t bytes) {
+  return (bytes + 3) / 4;
+}
+
+}  // namespace
 
 GroupMemory::GroupMemory(const LoadedModel& model, uint32_t lane) : lane_(lane) {
   const ModelSplit* split = model.split();
@@ -39,34 +46,54 @@ Status GroupMemory::write(const std::string& name, uint64_t word, std::span<cons
   return {};
 }
 
-size_t GroupMemory::owner_of(const std::string& name) const {
+Result<size_t> GroupMemory::owner_of(const std::string& name) const {
   const auto found = owners_.find(name);
   if (found != owners_.end()) return found->second;
-  for (size_t m = 0; m < members_.size(); ++m) {
+  for (size_t m = 0; m < members_.size() && !link_; ++m) {
     if (members_[m] && members_[m]->has(name)) return m;
   }
-  return 0;
+  return internal_error(message({"[", name, "] is read, but no member of the group wrote it"}));
 }
 
+// What comes from one member goes as one message: on a slow link each message has its price.
 Status GroupMemory::bring(const std::vector<std::string>& names, size_t to) {
+  std::map<size_t, std::vector<std::string>> wanted;  // by who has it
   for (const std::string& name : names) {
     const auto stale = stale_.find(name);
     if (stale == stale_.end() || stale->second.erase(to) == 0) continue;
-    const size_t from = owners_.at(name);
-    PassMemory* source = members_[from].get();
-    PassMemory* target = members_[to].get();
-    if (source == nullptr && target == nullptr) continue;
-    const uint64_t bytes = shared_.at(name);
-    std::vector<uint32_t> words((bytes + 3) / 4);
-    const std::span<std::byte> values = std::as_writable_bytes(std::span(words)).first(bytes);
-    if (source != nullptr) {
-      VKF_CHECK(source->wait());
-      VKF_CHECK(source->read({name, 0, bytes}, values));
-      if (target == nullptr) VKF_CHECK(link_->send(to, lane_, values));
-    } else {
-      VKF_CHECK(link_->receive(from, lane_, values));
+    wanted[owners_.at(name)].push_back(name);
+  }
+  for (const auto& [from, tensors] : wanted) VKF_CHECK(bring_from(from, tensors, to));
+  return {};
+}
+
+Status GroupMemory::bring_from(size_t from, const std::vector<std::string>& names, size_t to) {
+  PassMemory* source = members_[from].get();
+  PassMemory* target = members_[to].get();
+  if (source == nullptr && target == nullptr) return {};
+  uint64_t words = 0;
+  for (const std::string& name : names) words += word_count(shared_.at(name));
+  std::vector<uint32_t> message(words);
+  if (source != nullptr) {
+    VKF_CHECK(source->wait());
+    uint64_t at = 0;
+    for (const std::string& name : names) {
+      const uint64_t bytes = shared_.at(name);
+      const auto part = std::as_writable_bytes(std::span(message).subspan(at)).first(bytes);
+      VKF_CHECK(source->read({name, 0, bytes}, part));
+      at += word_count(bytes);
     }
-    if (target != nullptr && target->has(name)) VKF_CHECK(target->write(name, 0, words));
+    if (target == nullptr) return link_->send(to, lane_, std::as_bytes(std::span(message)));
+  } else {
+    VKF_CHECK(link_->receive(from, lane_, std::as_writable_bytes(std::span(message))));
+  }
+  uint64_t at = 0;
+  for (const std::string& name : names) {
+    const uint64_t count = word_count(shared_.at(name));
+    if (target->has(name)) {
+      VKF_CHECK(target->write(name, 0, std::span(message).subspan(at, count)));
+    }
+    at += count;
   }
   return {};
 }
@@ -112,7 +139,7 @@ Status GroupMemory::wait() {
 
 Status GroupMemory::read(const TensorPart& from, std::span<std::byte> values) const {
   if (members_.size() == 1) return only().read(from, values);
-  const size_t owner = owner_of(from.name);
+  VKF_ASSIGN(const size_t owner, owner_of(from.name));
   if (members_[owner]) VKF_CHECK(members_[owner]->read(from, values));
   return link_ ? link_->broadcast(owner, lane_, values) : Status{};
 }

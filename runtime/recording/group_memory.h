@@ -46,7 +46,8 @@ class GroupMemory {
   int64_t submits() const;
 
  private:
-  size_t owner_of(const std::string& name) const;
+  Result<size_t> owner_of(const std::string& name) const;
+  Status bring_from(size_t from, const std::vector<std::string>& names, size_t to);
 
   std::vector<std::unique_ptr<PassMemory>> members_;
   std::shared_ptr<DeviceLink> link_;

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
-#include <cstring>
+#include <type_traits>
 
+#include "base/fnv.h"
 #include "base/message.h"
+#include "load/split_plan.h"
 #include "recording/device_speed.h"
-#include "recording/node_places.h"
-#include "session/sized_graphs.h"
+#include "session/split_places.h"
+#include "vkformer/c/values.h"
 #include "vulkan/memory_left.h"
 
 namespace vkformer {
@@ -44,9 +47,9 @@ Result<GroupMember> member_of_device(const std::shared_ptr<VulkanDevice>& device
   member.memory = memory_left(*device);
   member.max_storage_range = device->caps().limits.max_storage_range;
   if (!options.shares.empty()) {
-    member.speed = options.shares[index];
+    member.share = options.shares[index];
   } else {
-    VKF_ASSIGN(member.speed, product_speed(device));
+    VKF_ASSIGN(member.speed, measure_speed(device));
   }
   return member;
 }
@@ -55,79 +58,74 @@ uint32_t lanes_of(size_t members, const DeviceGroupOptions& options) {
   return static_cast<uint32_t>(options.lanes > 0 ? static_cast<size_t>(options.lanes) : members);
 }
 
-// What a process tells the others of its device.
+// What a process tells the others of its device. All have the same machine's byte order.
 struct MemberFacts {
-  double speed = 0;
+  DeviceSpeed speed;
+  double share = 0;
   uint64_t memory = 0, max_storage_range = 0;
   std::array<char, 128> name{};
 };
 
-// Places in the order in which a pass comes to them.
-class Places {
- public:
-  explicit Places(const std::vector<PackedWeight>& weights) : weights_(weights) {}
+template <class Value>
+Status broadcast(DeviceLink& link, size_t from, Value& value) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  return link.broadcast(from, 0, std::as_writable_bytes(std::span(&value, 1)));
+}
 
-  enum class Work : uint8_t { kCounts, kDoesNotCount };
-  void add(const Graph& graph, Work work) {
-    size_t at = 0;
-    for (size_t i = 0; i < graph.nodes().size(); ++i) {
-      const Node& node = graph.nodes()[i];
-      const std::string name = place_of_node(graph, i);
-      const auto found = index_.find(name);
-      if (found != index_.end()) {
-        at = found->second;
-      } else if (work == Work::kCounts) {
-        at = places_.size();
-        index_.emplace(name, at);
-        places_.push_back({.name = name, .weights = {}});
+// What each member has, at all of them.
+template <class Value>
+Result<std::vector<Value>> gather(DeviceLink& link, const Value& own) {
+  std::vector<Value> values(link.members(), own);
+  for (size_t m = 0; m < values.size(); ++m) VKF_CHECK(broadcast(link, m, values[m]));
+  return values;
+}
+
+// First of all, since versions may say other things to each other.
+Status check_same_version(DeviceLink& link) {
+  std::array<char, 32> own{};
+  std::string_view(vkf_version_text()).copy(own.data(), own.size() - 1);
+  VKF_ASSIGN(std::vector<decltype(own)> versions, gather(link, own));
+  for (size_t m = 0; m < versions.size(); ++m) {
+    versions[m].back() = '\0';
+    if (versions[m] == own) continue;
+    return unsupported(
+        message({"[group] process ", m, " runs vkformer ", versions[m].data(), ", process ",
+                 link.own(), " runs ", own.data(), "; install one version on all machines"}));
+  }
+  return {};
+}
+
+// Of messages from one member to the next and back, of no size and of a large one.
+Result<LinkSpeed> measure_link(DeviceLink& link, size_t from) {
+  constexpr size_t kLarge = size_t{1} << 20;
+  constexpr int kTries = 5;
+  const size_t to = from + 1;
+  std::vector<std::byte> bytes(kLarge);
+  LinkSpeed speed;
+  for (const size_t size : {sizeof(uint32_t), kLarge}) {
+    const std::span<std::byte> message = std::span(bytes).first(size);
+    double best = 0;
+    for (int i = 0; i < kTries; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      if (link.own() == from) {
+        VKF_CHECK(link.send(to, 0, message));
+        VKF_CHECK(link.receive(to, 0, message));
+      } else if (link.own() == to) {
+        VKF_CHECK(link.receive(from, 0, message));
+        VKF_CHECK(link.send(from, 0, message));
       }
-      for (const TensorId id : node.inputs) {
-        if (id == kNoTensor || graph.tensor(id).kind != TensorKind::kConstant) continue;
-        const uint32_t weight = graph.tensor(id).constant;
-        places_[at].weights.push_back(weight);
-        const bool looked_up = std::string_view(node.op_name).starts_with("embedding");
-        if (work == Work::kDoesNotCount || looked_up ||
-            weights_[weight].row.layout != WeightLayout::kLinear) {
-          continue;
-        }
-        places_[at].work += static_cast<double>(weights_[weight].bytes);
-      }
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      // The first message may have to open the connection.
+      if (i == 1 || (i > 1 && taken.count() < best)) best = taken.count();
+    }
+    if (size < kLarge) {
+      speed.latency = best / 2;
+    } else {
+      speed.rate = kLarge / std::max(best / 2 - speed.latency, 1e-9);
     }
   }
-
-  // Weights that none of these passes reads (towers of pictures) are the first place's.
-  std::vector<SplitPlace> take() {
-    std::vector<bool> read(weights_.size());
-    for (const SplitPlace& place : places_) {
-      for (const uint32_t weight : place.weights) read[weight] = true;
-    }
-    for (uint32_t i = 0; i < read.size() && !places_.empty(); ++i) {
-      if (!read[i]) places_[0].weights.push_back(i);
-    }
-    return std::move(places_);
-  }
-
- private:
-  const std::vector<PackedWeight>& weights_;
-  std::vector<SplitPlace> places_;
-  std::map<std::string, size_t> index_;
-};
-
-Result<std::vector<SplitPlace>> places_of(const ModelWeights& read) {
-  const ModelFacts& facts = read.family->facts();
-  Places places(read.weights);
-  const int64_t tokens = facts.max_source > 0 ? std::min<int64_t>(facts.max_source, 8) : 8;
-  const auto forward = sized_graphs(*read.family, read.weights, {.batch = 1, .tokens = tokens});
-  if (!forward) return forward.error().with_context("[group] no pass of this model can be planned");
-  places.add((*forward)[0].graph, Places::Work::kCounts);
-  if (facts.head != HeadKind::kLanguage) return places.take();
-  // What does not generate in steps has no such graphs.
-  const auto steps =
-      sized_graphs(*read.family, read.weights,
-                   {.batch = 1, .tokens = std::max<int64_t>(1, tokens / 2), .new_tokens = 2});
-  if (!steps) return places.take();
-  for (const SizedGraph& graph : *steps) places.add(graph.graph, Places::Work::kDoesNotCount);
-  return places.take();
+  VKF_CHECK(broadcast(link, from, speed));
+  return speed;
 }
 
 }  // namespace
@@ -149,18 +147,27 @@ Result<std::shared_ptr<const DeviceGroupState>> make_linked_group(
     const DeviceGroupOptions& options) {
   const size_t count = link->members();
   VKF_CHECK(check_options(count, options));
+  VKF_CHECK(check_same_version(*link));
   auto group = std::make_shared<DeviceGroupState>();
   VKF_ASSIGN(GroupMember mine, member_of_device(own, link->own(), options));
+  MemberFacts own_facts{.speed = mine.speed,
+                        .share = mine.share,
+                        .memory = mine.memory,
+                        .max_storage_range = mine.max_storage_range};
+  mine.name.copy(own_facts.name.data(), own_facts.name.size() - 1);
+  // All hear of all before anything is compared: who gave up before would leave others waiting.
+  VKF_ASSIGN(const std::vector<MemberFacts> all, gather(*link, own_facts));
   for (size_t m = 0; m < count; ++m) {
-    MemberFacts facts{mine.speed, mine.memory, mine.max_storage_range, {}};
-    mine.name.copy(facts.name.data(), facts.name.size() - 1);
-    VKF_CHECK(link->broadcast(m, 0, std::as_writable_bytes(std::span(&facts, 1))));
-    facts.name.back() = '\0';
+    const MemberFacts& facts = all[m];
     group->members.push_back({.device = m == link->own() ? own : nullptr,
                               .name = facts.name.data(),
                               .speed = facts.speed,
+                              .share = facts.share,
                               .memory = facts.memory,
                               .max_storage_range = facts.max_storage_range});
+  }
+  for (size_t m = 0; m + 1 < count; ++m) {
+    VKF_ASSIGN(group->members[m].next, measure_link(*link, m));
   }
   group->link = std::move(link);
   group->lanes = lanes_of(count, options);
@@ -178,32 +185,82 @@ DeviceCaps group_caps(const DeviceGroupState& group) {
   return *caps;
 }
 
+// Sizes and names of all tensors, and of each a few of its bytes: files that differ do so there.
+uint64_t model_digest(const ModelWeights& read, const FileStore& files) {
+  constexpr size_t kSample = 256;  // bytes from the beginning, and from the end
+  uint64_t digest = kFnvStart;
+  const auto add = [&](const void* data, size_t bytes) { digest = fnv1a(data, bytes, digest); };
+  if (const auto config = files.open("config.json")) {
+    add(config->bytes().data(), config->bytes().size());
+  }
+  for (const std::string& name : read.checkpoint->names()) {
+    const TensorView& view = *read.checkpoint->find(name);
+    const size_t size = view.bytes.size(), part = std::min(size, kSample);
+    add(name.data(), name.size());
+    add(&size, sizeof size);
+    add(view.bytes.data(), part);
+    add(view.bytes.data() + size - part, part);
+  }
+  for (const PackedWeight& weight : read.weights) {
+    add(&weight.format, sizeof weight.format);
+    add(&weight.bytes, sizeof weight.bytes);
+  }
+  add(&read.precision, sizeof read.precision);
+  return digest;
+}
+
+Status check_same_model(const ModelWeights& read, const FileStore& files,
+                        const DeviceGroupState& group) {
+  if (!group.link) return {};
+  const uint64_t own = model_digest(read, files);
+  VKF_ASSIGN(const std::vector<uint64_t> digests, gather(*group.link, own));
+  for (size_t m = 0; m < digests.size(); ++m) {
+    if (digests[m] == own) continue;
+    return invalid_argument(
+        message({"[group] process ", m, " has another model than process ", group.link->own(),
+                 ", or loads it with other options; give all of them the same files (",
+                 files.label(), ") and the same options"}));
+  }
+  return {};
+}
+
 Result<ModelSplit> plan_split(const ModelWeights& read,
                               std::shared_ptr<const DeviceGroupState> group) {
-  VKF_ASSIGN(const std::vector<SplitPlace> places, places_of(read));
+  VKF_ASSIGN(const std::vector<SplitPlace> places, split_places(*read.family, read.weights));
   std::vector<uint64_t> bytes;
   for (const PackedWeight& weight : read.weights) bytes.push_back(weight.bytes);
   const std::vector<GroupMember>& members = group->members;
-  VKF_ASSIGN(const std::vector<size_t> first, share_places(places, bytes, members));
+  // Devices of one process were named one by one, and shares are for each: all have a part then.
+  SplitDemand demand{.lanes = group->lanes};
+  if (!group->link || members[0].share > 0) demand.members = SplitDemand::Members::kAll;
+  VKF_ASSIGN(const SplitPlan plan, plan_ranges(places, bytes, members, demand));
   double all = 0;
   for (const SplitPlace& place : places) all += place.work;
   ModelSplit split;
+  if (members[0].share == 0) {
+    split.plan.step_seconds = plan.estimate.step;
+    split.plan.tokens_per_second = plan.estimate.tokens;
+  }
   for (size_t m = 0; m < members.size(); ++m) {
-    const size_t end = m + 1 < members.size() ? first[m + 1] : places.size();
-    GroupStage stage{.device = members[m].name, .speed = members[m].speed};
-    stage.first = places[first[m]].name;
-    stage.last = places[end - 1].name;
+    const GroupMember& member = members[m];
+    const PlaceRange& range = plan.ranges[m];
+    GroupStage stage{.device = member.name};
+    stage.read_rate = member.share > 0 ? member.share : member.speed.read_rate;
+    stage.link_latency = member.next.latency;
+    stage.link_rate = member.next.rate;
     std::vector<bool> held(read.weights.size());
-    for (size_t i = first[m]; i < end; ++i) {
+    for (size_t i = range.begin; i < range.end; ++i) {
       split.member_of.emplace(places[i].name, m);
       if (all > 0) stage.work += places[i].work / all;
-      for (const uint32_t weight : places[i].weights) {
-        if (!held[weight]) stage.weight_bytes += bytes[weight];
-        held[weight] = true;
-      }
+      for (const uint32_t weight : places[i].weights) held[weight] = true;
+    }
+    if (!range.empty()) {
+      stage.first = places[range.begin].name;
+      stage.last = places[range.end - 1].name;
+      stage.weight_bytes = range_bytes(places, bytes, range);
     }
     split.held.push_back(std::move(held));
-    split.stages.push_back(std::move(stage));
+    split.plan.stages.push_back(std::move(stage));
   }
   split.group = std::move(group);
   return split;

@@ -17,6 +17,10 @@ Result<std::shared_ptr<const DeviceGroupState>> make_linked_group(
 // What one device of the group can bind least of: by it the weights are sliced.
 DeviceCaps group_caps(const DeviceGroupState& group);
 
+// Of a group of several processes: an error where one of them has another model, or other options.
+Status check_same_model(const ModelWeights& read, const FileStore& files,
+                        const DeviceGroupState& group);
+
 // By the graphs of the model's passes, before any weight is read.
 Result<ModelSplit> plan_split(const ModelWeights& read,
                               std::shared_ptr<const DeviceGroupState> group);

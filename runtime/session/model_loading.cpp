@@ -1,6 +1,7 @@
 #include "session/model_loading.h"
 
 #include "base/check.h"
+#include "base/handle_access.h"
 #include "recording/arithmetic_proof.h"
 #include "session/fitting.h"
 #include "session/group_making.h"
@@ -8,9 +9,32 @@
 
 namespace vkformer {
 
+namespace {
+
+Result<std::shared_ptr<const LoadedModel>> load_split_model(
+    std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
+    const ModelOptions& options) {
+  for (const GroupMember& member : group->members) {
+    if (!member.device || options.precision != Precision::kReproducible) continue;
+    VKF_CHECK(prove_arithmetic(member.device));
+  }
+  VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options));
+  VKF_CHECK(check_same_model(read, files, *group));
+  VKF_ASSIGN(ModelSplit split, plan_split(read, std::move(group)));
+  if (options.planned) options.planned(split.plan);
+  VKF_ASSIGN(std::shared_ptr<LoadedModel> model, LoadedModel::create_split(std::move(split), read));
+  VKF_CHECK(model->upload(*read.checkpoint, options));
+  return std::shared_ptr<const LoadedModel>(std::move(model));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevice> device,
                                                       const FileStore& files,
                                                       const ModelOptions& options) {
+  if (options.group) {
+    return load_split_model(HandleAccess::impl(*options.group), files, options);
+  }
   if (options.precision == Precision::kReproducible) VKF_CHECK(prove_arithmetic(device));
   VKF_ASSIGN(ModelWeights read, read_model_weights(device->caps(), files, options));
   Result<std::shared_ptr<LoadedModel>> model = LoadedModel::create(device, read);
@@ -23,21 +47,6 @@ Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevi
     return !options.progress || options.progress({bytes, bytes, made, total});
   }));
   return std::shared_ptr<const LoadedModel>(std::move(*model));
-}
-
-Result<std::shared_ptr<const LoadedModel>> load_split_model(
-    std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
-    const ModelOptions& options) {
-  for (const GroupMember& member : group->members) {
-    if (!member.device || options.precision != Precision::kReproducible) continue;
-    VKF_CHECK(prove_arithmetic(member.device));
-  }
-  VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options));
-  VKF_ASSIGN(ModelSplit split, plan_split(read, std::move(group)));
-  if (options.planned) options.planned(split.stages);
-  VKF_ASSIGN(std::shared_ptr<LoadedModel> model, LoadedModel::create_split(std::move(split), read));
-  VKF_CHECK(model->upload(*read.checkpoint, options));
-  return std::shared_ptr<const LoadedModel>(std::move(model));
 }
 
 }  // namespace vkformer

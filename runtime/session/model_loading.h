@@ -1,4 +1,5 @@
-// Loads a model onto a device, and makes the pipelines of its first use meanwhile.
+// Loads a model onto a device, or onto those of options.group, and makes the pipelines of its first
+// use meanwhile.
 #pragma once
 
 #include "load/loaded_model.h"
@@ -10,10 +11,5 @@ namespace vkformer {
 Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevice> device,
                                                       const FileStore& files,
                                                       const ModelOptions& options);
-
-// The same onto the devices of a group, each of which reads its own layers' weights.
-Result<std::shared_ptr<const LoadedModel>> load_split_model(
-    std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
-    const ModelOptions& options);
 
 }  // namespace vkformer

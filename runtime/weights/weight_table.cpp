@@ -177,17 +177,19 @@ int64_t slice_columns(const WeightRow& row, MatrixFormat format, uint64_t most_b
   return static_cast<int64_t>(std::max<uint64_t>(1, panels) * kPanelColumns);
 }
 
-MatrixFormat format_of(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat wanted) {
+// `checkpoint`: null where it is not there yet.
+MatrixFormat format_of(const WeightRow& row, const Checkpoint* checkpoint, WeightFormat wanted) {
   MatrixFormat format = MatrixFormat::kF32;
   if (row.format == WeightRow::Format::kExact) return format;
   if (wanted == WeightFormat::kAsStored) {
-    const TensorView& first = *checkpoint.find(row.sources[0]);
+    if (checkpoint == nullptr) return format;
+    const TensorView& first = *checkpoint->find(row.sources[0]);
     if (first.dtype == DType::kF16) format = MatrixFormat::kF16;
     if (first.blocks != nullptr) format = first.blocks->format;
     // What another program quantized stays exact: sources that do not share a format are in f32.
     bool foreign = false, differ = false;
     for (const std::string& source : row.sources) {
-      const TensorView& view = *checkpoint.find(source);
+      const TensorView& view = *checkpoint->find(source);
       const MatrixFormat own = view.blocks != nullptr      ? view.blocks->format
                                : view.dtype == DType::kF16 ? MatrixFormat::kF16
                                                            : MatrixFormat::kF32;
@@ -201,9 +203,8 @@ MatrixFormat format_of(const WeightRow& row, const Checkpoint& checkpoint, Weigh
   return in_blocks(format) && !worth_blocks(row.rows, row.width) ? MatrixFormat::kF32 : format;
 }
 
-void add_linear_slices(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat wanted,
-                       uint64_t most_bytes, std::vector<PackedWeight>& resolved) {
-  const MatrixFormat format = format_of(row, checkpoint, wanted);
+void add_linear_slices(const WeightRow& row, MatrixFormat format, uint64_t most_bytes,
+                       std::vector<PackedWeight>& resolved) {
   const int64_t step = slice_columns(row, format, most_bytes);
   int64_t first = 0;
   do {
@@ -261,13 +262,26 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
     }
     VKF_CHECK(check_row(checkpoint, row));
     if (row.layout == WeightLayout::kLinear) {
-      add_linear_slices(row, checkpoint, format, most_bytes, resolved);
+      add_linear_slices(row, format_of(row, &checkpoint, format), most_bytes, resolved);
     } else {
       resolved.push_back(plain_layout(row));
     }
   }
   VKF_CHECK(refuse_unknown(named, checkpoint));
   return resolved;
+}
+
+std::vector<PackedWeight> planned_weights(const WeightTable& table, WeightFormat format,
+                                          uint64_t most_bytes) {
+  std::vector<PackedWeight> planned;
+  for (const WeightRow& row : table.rows) {
+    if (row.layout == WeightLayout::kLinear) {
+      add_linear_slices(row, format_of(row, nullptr, format), most_bytes, planned);
+    } else {
+      planned.push_back(plain_layout(row));
+    }
+  }
+  return planned;
 }
 
 }  // namespace vkformer

@@ -107,6 +107,10 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
                                                   const Checkpoint& checkpoint, WeightFormat format,
                                                   uint64_t most_bytes = ~uint64_t{0});
 
+// The same without a checkpoint: matrices have the format that is asked for, kAsStored f32.
+std::vector<PackedWeight> planned_weights(const WeightTable& table, WeightFormat format,
+                                          uint64_t most_bytes = ~uint64_t{0});
+
 // Writes the packed form of one weight; `out` has `weight.bytes` bytes.
 Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,
                    std::span<std::byte> out);

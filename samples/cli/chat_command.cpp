@@ -302,7 +302,9 @@ Result<ChatTemplate> chat_template(const ChatCommandOptions& options) {
 int converse(Chat& chat) {
   const bool asks = isatty(STDIN_FILENO) != 0;
   int code = kExitOk;
-  InputFile input = InputFile::standard_input();
+  Result<InputFile> opened = InputFile::standard_input();
+  if (!opened) return report(opened.error());
+  InputFile& input = *opened;
   std::string line;
   while (true) {
     if (asks) {

@@ -8,6 +8,7 @@
 
 #include "files.h"
 #include "output.h"
+#include "ranks.h"
 
 namespace vkformer::cli {
 
@@ -85,7 +86,10 @@ Status finish_choice(ChoiceCommandOptions& options, TextOptions& text) {
     text.grammar = std::move(*grammar);
     options.constraint = std::move(*content);
   }
-  if (!text.seed) text.seed = std::random_device()();
+  if (text.seed) return {};
+  uint64_t seed = std::random_device()();
+  if (const Status shared = share_number(seed); !shared) return shared;
+  text.seed = seed;
   return {};
 }
 

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 #include "model_path.h"
+#include "ranks.h"
 #include "vkformer/conformance.h"
 
 namespace vkformer::cli {
@@ -63,10 +65,9 @@ void add_group_options(CLI::App& command, CommonOptions& common) {
       ->group("Device");
   command
       .add_option("--shares", common.shares,
-                  "how much of the work each of --devices gets: 3,1; without, as fast as each "
-                  "multiplies")
+                  "how much of the work each of --devices gets, or each process of mpirun: 3,1; "
+                  "without, by what a step takes on each")
       ->delimiter(',')
-      ->needs("--devices")
       ->group("Device");
 }
 
@@ -128,35 +129,60 @@ Result<Device> open_named_device(const CommonOptions& common, const std::string&
   return Device::create(options);
 }
 
-void print_stages(const std::vector<GroupStage>& stages) {
-  for (const GroupStage& stage : stages) {
-    const std::string places =
-        stage.first == stage.last ? stage.first : stage.first + " to " + stage.last;
-    print_message(stage.device + " has " + places + ": " + std::to_string(stage.weight_bytes) +
-                  " bytes of weights, " + fixed(100 * stage.work, 0) + " % of the work.");
+void print_plan(const GroupPlan& plan) {
+  std::istringstream lines(group_plan_text(plan));
+  for (std::string line; std::getline(lines, line);) print_message(line);
+}
+
+// Without a name each process takes one of the machine's devices of the best kind.
+std::string device_of_rank(const CommonOptions& common) {
+  const Result<std::vector<DeviceInfo>> devices = list_devices();
+  if (!rank_link() || !devices || common.device.device != DeviceOptions().device)
+    return common.device.device;
+  DeviceOptions best = common.device;
+  const Result<Device> device = Device::create(best);
+  if (!device) return common.device.device;
+  std::vector<int> alike;
+  for (const DeviceInfo& info : *devices) {
+    if (info.kind == device->info().kind) alike.push_back(info.index);
   }
+  return alike.empty() ? common.device.device : std::to_string(alike[local_rank() % alike.size()]);
+}
+
+Status set_group(const Result<DeviceGroup>& group, const CommonOptions& common,
+                 ModelOptions& options) {
+  if (!group) return group.error();
+  options.group = *group;
+  if (!common.quiet) options.planned = print_plan;
+  return {};
 }
 
 }  // namespace
 
 Result<Device> open_device(const CommonOptions& common) {
-  return open_named_device(common,
-                           common.devices.empty() ? common.device.device : common.devices.front());
+  return open_named_device(
+      common, common.devices.empty() ? device_of_rank(common) : common.devices.front());
 }
 
 Status add_group(const CommonOptions& common, ModelOptions& options) {
-  if (common.devices.empty()) return {};
+  if (rank_link()) {
+    const Result<Device> own = open_device(common);
+    if (!own) return own.error();
+    return set_group(DeviceGroup::create_linked(*own, rank_link(), {.shares = common.shares}),
+                     common, options);
+  }
+  if (common.devices.empty()) {
+    if (common.shares.empty()) return {};
+    return Error{ErrorCode::kInvalidArgument,
+                 "[--shares] share out a model among several devices; name them with --devices."};
+  }
   std::vector<Device> devices;
   for (const std::string& name : common.devices) {
     const Result<Device> device = open_named_device(common, name);
     if (!device) return device.error();
     devices.push_back(*device);
   }
-  const Result<DeviceGroup> group = DeviceGroup::create(devices, {.shares = common.shares});
-  if (!group) return group.error();
-  options.group = *group;
-  if (!common.quiet) options.planned = print_stages;
-  return {};
+  return set_group(DeviceGroup::create(devices, {.shares = common.shares}), common, options);
 }
 
 Result<Model> load_model(const CommonOptions& common, const Device& device,

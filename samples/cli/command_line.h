@@ -128,8 +128,8 @@ std::invoke_result_t<Work> without_nan(const Device& device, const Work& work) {
 
 // The first of --devices, or --device.
 Result<Device> open_device(const CommonOptions& common);
-// Has the options load onto the devices of --devices, where it was given, and says who of them has
-// what.
+// Has the options load onto the devices of --devices, where it was given, or onto those of all
+// processes of mpirun, and says who of them has what.
 Status add_group(const CommonOptions& common, ModelOptions& options);
 // What a command does while it loads a model: a progress bar over the bytes of its weights, then
 // one over the kernels that the driver compiles, where it is known which. `load` gets options that

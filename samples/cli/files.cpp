@@ -6,6 +6,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "ranks.h"
 #include "terminal.h"
 
 namespace vkformer::cli {
@@ -43,8 +44,9 @@ Result<InputFile> InputFile::open(const std::string& path) {
   return InputFile(file, path);
 }
 
-InputFile InputFile::standard_input() {
-  return {stdin, "stdin"};
+Result<InputFile> InputFile::standard_input() {
+  if (const Status shared = share_standard_input(); !shared) return shared.error();
+  return InputFile(stdin, "stdin");
 }
 
 Status InputFile::check_read() const {
@@ -106,6 +108,7 @@ Result<std::string> read_text_file(const std::string& path) {
 }
 
 Status write_text_file(const std::string& path, const std::string& text) {
+  if (!is_first_rank()) return {};
   // Beside it, then renamed: whoever reads it has the old text or the new, whole. A pipe or a
   // terminal is written to as it is.
   std::error_code code;
@@ -157,7 +160,7 @@ Result<Json> read_json_file(const std::string& path) {
 }
 
 bool piped_input() {
-  if (is_terminal(stdin)) return false;
+  if (!share_standard_input() || is_terminal(stdin)) return false;
   const int first = std::getc(stdin);
   return first != EOF && std::ungetc(first, stdin) == first;
 }

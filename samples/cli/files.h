@@ -25,7 +25,8 @@ class InputFile {
  public:
   // A directory is an error.
   static Result<InputFile> open(const std::string& path);
-  static InputFile standard_input();
+  // Of several processes of one command (ranks.h) all get what the first one has.
+  static Result<InputFile> standard_input();
 
   // The path, or "stdin".
   const std::string& name() const { return name_; }

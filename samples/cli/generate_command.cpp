@@ -1,6 +1,4 @@
 // `vkformer generate`: texts in, continuations, translations or summaries out.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -8,6 +6,7 @@
 #include "choice_options.h"
 #include "picture_prompts.h"
 #include "task_command.h"
+#include "terminal.h"
 
 namespace vkformer::cli {
 
@@ -175,7 +174,7 @@ bool answers_one_text(const CommonOptions& common, const GenerateCommandOptions&
 bool streams(const CommonOptions& common, const GenerateCommandOptions& options) {
   if (options.continuation) return false;
   if (options.stream != "auto") return options.stream == "on";
-  return isatty(STDOUT_FILENO) != 0 && answers_one_text(common, options) &&
+  return is_terminal(stdout) && answers_one_text(common, options) &&
          options.text.beams.value_or(1) == 1;
 }
 
@@ -184,7 +183,7 @@ class TextDisplay {
  public:
   // A continuation reads on from its prompt; into a file goes what was generated.
   explicit TextDisplay(const std::string& prompt) {
-    if (isatty(STDOUT_FILENO) != 0) std::fputs(prompt.c_str(), stdout);
+    if (is_terminal(stdout)) std::fputs(prompt.c_str(), stdout);
   }
 
   TokenVerdict show(std::string_view piece) {

@@ -11,8 +11,8 @@ namespace vkformer::cli {
 namespace {
 
 // What may differ between the processes of a job, beside the options of the group Device.
-constexpr std::array<std::string_view, 7> kOwnOptions = {
-    "--output", "--quiet", "--json", "--resume", "--shared", "--progress", "--stream"};
+constexpr std::array<std::string_view, 8> kOwnOptions = {
+    "--output", "--outputs", "--quiet", "--json", "--resume", "--shared", "--progress", "--stream"};
 
 // The first long name, which the pages use; an argument has one name.
 std::string name_of(const OptionFacts& facts) {
@@ -43,25 +43,32 @@ Result<Json> file_value(const OptionFacts& facts, const std::string& value) {
   return Json{{"files", *marks}, {"scale", value.substr(equals + 1)}};
 }
 
-std::string changed(const std::string& name, const std::string& job, const std::string& begun,
+// Whom a process is compared with, and what to do where they differ.
+struct Other {
+  const std::string& where;
+  const std::string& advice;
+};
+
+std::string changed(const std::string& name, const Other& other, const std::string& begun,
                     const std::string& own) {
-  return "[" + name + "] is " + own + " here, but " + begun + " in the shared job [" + job +
-         "]. Give the same, or another --output.";
+  return "[" + name + "] is " + own + " here, but " + begun + " " + other.where + ". " +
+         other.advice;
 }
 
 // Where two values of an option or argument differ.
 std::string value_difference(const std::string& name, const Json& begun, const Json& own,
-                             const std::string& job) {
+                             const Other& with) {
   // Of one folder the file is named.
   const bool folders = begun.is_array() && own.is_array() && begun.size() == 1 && own.size() == 1 &&
                        begun[0].is_object() && own[0].is_object();
-  if (!folders) return changed(name, job, json_text(begun), json_text(own));
+  if (!folders) return changed(name, with, json_text(begun), json_text(own));
   for (const auto& [file, mark] : own[0].items()) {
     const Json other = begun[0].value(file, Json("missing"));
-    if (other != mark) return changed(name + ", " + file, job, json_text(other), json_text(mark));
+    if (other != mark) return changed(name + ", " + file, with, json_text(other), json_text(mark));
   }
   for (const auto& [file, mark] : begun[0].items()) {
-    if (!own[0].contains(file)) return changed(name + ", " + file, job, json_text(mark), "missing");
+    if (!own[0].contains(file))
+      return changed(name + ", " + file, with, json_text(mark), "missing");
   }
   return "";
 }
@@ -86,16 +93,18 @@ Result<Json> job_identity(const CLI::App& command) {
   return identity;
 }
 
-std::string identity_difference(const Json& begun, const Json& own, const std::string& job) {
+std::string identity_difference(const Json& begun, const Json& own, const std::string& where,
+                                const std::string& advice) {
+  const Other with{where, advice};
   for (const char* key : {"program", "command"}) {
     const Json other = begun.value(key, Json("missing"));
-    if (other != own[key]) return changed(key, job, json_text(other), json_text(own[key]));
+    if (other != own[key]) return changed(key, with, json_text(other), json_text(own[key]));
   }
   const Json options = begun.value("options", Json::object());
   for (const auto& [name, value] : own["options"].items()) {
     const Json other = options.value(name, Json());
     if (other == value) continue;
-    const std::string difference = value_difference(name, other, value, job);
+    const std::string difference = value_difference(name, other, value, with);
     if (!difference.empty()) return difference;
   }
   return "";

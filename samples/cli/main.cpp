@@ -5,6 +5,7 @@
 #include "command_line.h"
 #include "option_facts.h"
 #include "output.h"
+#include "ranks.h"
 #include "usage.h"
 
 namespace vkformer::cli {
@@ -71,7 +72,9 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_man_command(app, line);
 }
 
-int run_command(const CommandLine& line) {
+int run_command(const CLI::App& command, CommandLine& line) {
+  if (const Status joined = join_ranks(command); !joined) return report(joined.error());
+  if (!is_first_rank()) line.common.quiet = true;
   for (const std::function<Status()>& check : line.checks) {
     if (const Status passed = check(); !passed) return report(passed.error());
   }
@@ -100,7 +103,7 @@ int run_program(int argc, char** argv) {
     print_line(text);
     return finish_output(kExitOk);
   }
-  return finish_output(run_command(line));
+  return leave_ranks(finish_output(run_command(*app.get_subcommands().front(), line)));
 }
 
 }  // namespace

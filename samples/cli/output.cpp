@@ -25,10 +25,17 @@ int flush_stdout() {
   return failed;
 }
 
+std::string& message_origin() {
+  static std::string origin;
+  return origin;
+}
+
 // Writes "vkformer: message" to stderr, the name in that color.
 void print_in_color(Color color, std::string_view message) {
   flush_stdout();
-  const std::string name = colored("vkformer:", color, stderr);
+  const std::string& origin = message_origin();
+  const std::string name =
+      colored(origin.empty() ? "vkformer:" : "vkformer, " + origin + ":", color, stderr);
   std::fprintf(stderr, "%s %.*s\n", name.c_str(), static_cast<int>(message.size()), message.data());
 }
 
@@ -46,6 +53,10 @@ std::string json_text(const Json& value) {
 
 void print_json(const Json& value) {
   print_line(json_text(value));
+}
+
+void set_message_origin(std::string origin) {
+  message_origin() = std::move(origin);
 }
 
 void print_message(std::string_view message) {

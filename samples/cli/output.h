@@ -28,6 +28,8 @@ void print_line(std::string_view text);
 void print_json(const Json& value);
 std::string json_text(const Json& value);
 
+// Who says messages from now on, beside the program's name; empty: nobody else does.
+void set_message_origin(std::string origin);
 // Writes "vkformer: message" to stderr.
 void print_message(std::string_view message);
 // Prints the error and gives the exit code for it.

@@ -1,6 +1,7 @@
 // `vkformer plan`: what a pass of a model does on the device, in text.
 #include <memory>
 
+#include "cluster_file.h"
 #include "command_line.h"
 
 namespace vkformer::cli {
@@ -12,9 +13,26 @@ struct PlanCommandOptions {
   ModelOptions load;
   PlanOptions plan;
   bool has_target = false;
+  std::string cluster;  // a file
 };
 
+// No device is opened.
+int run_cluster_plan(const CommonOptions& common, const PlanCommandOptions& options) {
+  Result<ClusterOptions> cluster = read_cluster_file(options.cluster);
+  if (!cluster) return report(cluster.error());
+  cluster->weights = options.load.weights;
+  const Result<ClusterPlan> plan = plan_cluster(ModelSource::directory(options.model), *cluster);
+  if (!plan) return report(plan.error());
+  if (common.json) {
+    print_json(cluster_json(*plan));
+  } else {
+    for (const std::string& line : cluster_lines(*plan)) print_line(line);
+  }
+  return kExitOk;
+}
+
 int run_plan(const CommonOptions& common, PlanCommandOptions options) {
+  if (!options.cluster.empty()) return run_cluster_plan(common, options);
   if (!options.has_target) options.plan.target = options.plan.source;
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
@@ -63,12 +81,16 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, kMostBeams));
   add_choice<PassKind>(*command, "--pass", options->plan.pass,
                        "forward, or prompt and step: the two passes of a generation");
+  add_file_option(*command, "--cluster", options->cluster,
+                  "estimate the model on the devices and links that this JSON file describes; of "
+                  "the model config.json is enough");
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
   add_examples(*command,
                "  vkformer plan models/g2p-en --tokens 32\n"
-               "  vkformer plan models/g2p-en --tokens 32 --pass step --batch 64 --beams 4\n");
+               "  vkformer plan models/g2p-en --tokens 32 --pass step --batch 64 --beams 4\n"
+               "  vkformer plan DIR --cluster samples/clusters/h100_nodes.json --weights f16\n");
   command->callback([&line, options, target] {
     options->has_target = target->count() > 0;
     line.run = [&line, options] { return run_plan(line.common, *options); };

@@ -26,10 +26,10 @@ struct LineQueue {
 };
 
 void read_lines(LineQueue& queue) {
-  InputFile input = InputFile::standard_input();
+  Result<InputFile> input = InputFile::standard_input();
   std::string line;
-  Result<bool> read = input.read_line(line);
-  for (; read && *read; read = input.read_line(line)) {
+  Result<bool> read = input ? input->read_line(line) : input.error();
+  for (; read && *read; read = input->read_line(line)) {
     std::unique_lock held(queue.lock);
     queue.changed.wait(held, [&] { return queue.lines.size() < kMostLines; });
     queue.lines.push_back(std::move(line));

@@ -128,8 +128,9 @@ Result<bool> SharedJob::join() {
   if (!job) return job.error();
   const Json begun = job->value("identity", Json());
   if (!begun.is_object()) return damaged_job(file, "says nothing of its options");
-  const std::string difference =
-      identity_difference(begun, options_.identity, folder_of(options_.output));
+  const std::string difference = identity_difference(
+      begun, options_.identity, "in the shared job [" + folder_of(options_.output) + "]",
+      "Give the same, or another --output.");
   if (!difference.empty()) return Error{ErrorCode::kInvalidArgument, difference};
   Result<LineWindows> windows = windows_from_json(job->value("windows", Json()), file);
   if (!windows) return windows.error();

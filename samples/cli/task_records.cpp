@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "files.h"
+#include "ranks.h"
 
 namespace vkformer::cli {
 
@@ -111,7 +112,7 @@ Error LineWriter::error(const char* what) const {
 
 Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) {
   LineWriter writer;
-  writer.path_ = path;
+  writer.path_ = is_first_rank() ? path : "/dev/null";
   if (path.empty()) {
     writer.file_.reset(stdout);
     return writer;
@@ -122,7 +123,8 @@ Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) 
     const Status kept = writer.keep_lines();
     if (!kept) return kept.error();
   }
-  writer.file_.reset(std::fopen(path.c_str(), existing == Existing::kContinue ? "ab" : "wb"));
+  writer.file_.reset(
+      std::fopen(writer.path_.c_str(), existing == Existing::kContinue ? "ab" : "wb"));
   if (!writer.file_) return writer.error("opened");
   return writer;
 }

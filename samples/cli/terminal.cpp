@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ranks.h"
+
 namespace vkformer::cli {
 
 namespace {
@@ -34,7 +36,8 @@ bool has_utf8() {
 }  // namespace
 
 bool is_terminal(std::FILE* stream) {
-  return isatty(fileno(stream)) != 0;
+  const bool own = isatty(fileno(stream)) != 0;
+  return stream == stdout ? terminal_of_ranks(own) : own;
 }
 
 std::string colored(std::string_view text, Color color, std::FILE* stream) {

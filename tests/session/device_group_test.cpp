@@ -2,10 +2,20 @@
 // once for each member is as many devices.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
 #include "generate/generation_case.h"
-#include "load/model_split.h"
+#include "load/split_plan.h"
 #include "vkformer/device_group.h"
 #include "vkformer/generation_batch.h"
+#include "vkformer/tasks.h"
 
 namespace vkformer::testing {
 namespace {
@@ -32,10 +42,152 @@ void check_equal(const Generation& split, const Generation& whole) {
   }
 }
 
+constexpr SplitDemand kEach = {.members = SplitDemand::Members::kAll};
+
+// A model of eight layers, each with a matrix of 100 bytes.
+struct EightLayers {
+  std::vector<SplitPlace> places;
+  std::vector<uint64_t> bytes = std::vector<uint64_t>(8, 100);
+
+  EightLayers() {
+    for (uint32_t i = 0; i < 8; ++i) {
+      places.push_back({.name = "decoder." + std::to_string(i), .weights = {i}, .work = 100});
+    }
+  }
+};
+
+std::vector<size_t> first_places(const EightLayers& model,
+                                 const std::vector<GroupMember>& members) {
+  const auto plan = plan_ranges(model.places, model.bytes, members, kEach);
+  REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+  std::vector<size_t> first;
+  for (const PlaceRange& range : plan->ranges) first.push_back(range.begin);
+  return first;
+}
+
+// Links of members that are threads of this process instead of processes.
+class ThreadLinks {
+ public:
+  // `delay`: of every message.
+  explicit ThreadLinks(size_t members, std::chrono::milliseconds delay = {})
+      : members_(members), delay_(delay) {}
+
+  std::shared_ptr<DeviceLink> link(size_t own) { return std::make_shared<End>(*this, own); }
+
+ private:
+  using Key = std::tuple<size_t, size_t, uint32_t>;  // from, to, lane
+
+  class End : public DeviceLink {
+   public:
+    End(ThreadLinks& links, size_t own) : links_(links), own_(own) {}
+    size_t members() const override { return links_.members_; }
+    size_t own() const override { return own_; }
+    Status send(size_t to, uint32_t lane, std::span<const std::byte> bytes) override {
+      std::this_thread::sleep_for(links_.delay_);
+      const std::lock_guard held(links_.lock_);
+      links_.messages_[{own_, to, lane}].emplace_back(bytes.begin(), bytes.end());
+      links_.changed_.notify_all();
+      return {};
+    }
+    Status receive(size_t from, uint32_t lane, std::span<std::byte> bytes) override {
+      std::unique_lock held(links_.lock_);
+      auto& queue = links_.messages_[{from, own_, lane}];
+      if (!links_.changed_.wait_for(held, std::chrono::minutes(2), [&] { return !queue.empty(); }))
+        return Error{ErrorCode::kDeviceLost, "no message came"};
+      if (queue.front().size() != bytes.size())
+        return Error{ErrorCode::kInternal, "a message of another size"};
+      std::copy(queue.front().begin(), queue.front().end(), bytes.begin());
+      queue.pop_front();
+      return {};
+    }
+    Status broadcast(size_t from, uint32_t lane, std::span<std::byte> bytes) override {
+      const uint32_t apart = lane + 1000;
+      if (from != own_) return receive(from, apart, bytes);
+      for (size_t to = 0; to < members(); ++to) {
+        if (to != own_ && !send(to, apart, bytes)) return Error{ErrorCode::kInternal, "no"};
+      }
+      return {};
+    }
+
+   private:
+    ThreadLinks& links_;
+    size_t own_;
+  };
+
+  size_t members_;
+  std::chrono::milliseconds delay_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::map<Key, std::deque<std::vector<std::byte>>> messages_;
+};
+
+// What each process of a group gets, each a thread with a device.
+template <class Work>
+auto at_each_member(size_t members, const Work& work, std::chrono::milliseconds delay = {}) {
+  ThreadLinks links(members, delay);
+  std::vector<decltype(work(links.link(0)))> results(members);
+  std::vector<std::thread> threads;
+  for (size_t m = 0; m < members; ++m) {
+    threads.emplace_back([&, m] { results[m] = work(links.link(m)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+Result<Model> load_linked(const std::shared_ptr<DeviceLink>& link, const std::string& path,
+                          const DeviceGroupOptions& options) {
+  const auto device = Device::create(test_device_options());
+  if (!device) return device.error();
+  const auto group = DeviceGroup::create_linked(*device, link, options);
+  if (!group) return group.error();
+  return Model::load(*device, path, {.group = *group});
+}
+
+struct AtMember {
+  std::string error;
+  Generation generation;
+  uint64_t bytes = 0;  // of weights
+};
+
+AtMember generate_at(const std::shared_ptr<DeviceLink>& link, const DeviceGroupOptions& group,
+                     const Rows& rows, const GenerateOptions& options) {
+  AtMember own;
+  const auto model = load_linked(link, golden_case("llama-gqa").path("model"), group);
+  if (!model) return {model.error().message, {}};
+  own.bytes = model->weight_bytes();
+  auto session = Session::create(*model);
+  if (!session) return {session.error().message, {}};
+  auto generation = session->generate(rows, options);
+  if (!generation) return {generation.error().message, {}};
+  own.generation = std::move(*generation);
+  return own;
+}
+
+// A generation at each of several processes, which has the tokens of one.
+std::vector<AtMember> generate_at_members(size_t members, const DeviceGroupOptions& group,
+                                          std::chrono::milliseconds delay = {}) {
+  const Model& whole = golden_model("llama-gqa");
+  Session alone = make_session(whole);
+  const Rows rows = random_rows(whole, 4, 5);
+  const GenerateOptions options = options_for(alone, 2, 7, {});
+  const Generation expected = generate(alone, rows, options);
+  std::vector<AtMember> found = at_each_member(
+      members,
+      [&](const std::shared_ptr<DeviceLink>& link) {
+        return generate_at(link, group, rows, options);
+      },
+      delay);
+  for (const AtMember& own : found) {
+    REQUIRE_MESSAGE(own.error.empty(), own.error);
+    check_equal(own.generation, expected);
+  }
+  return found;
+}
+
 }  // namespace
 
 TEST_SUITE("cpu") {
-  TEST_CASE("a place is a layer, or what stands before or behind layers") {
+  TEST_CASE("a place is a layer, or what stands before or after layers") {
     CHECK(place_of("decoder.3.self.qkv") == "decoder.3");
     CHECK(place_of("encoder.12") == "encoder.12");
     CHECK(place_of("head") == "head");
@@ -43,31 +195,53 @@ TEST_SUITE("cpu") {
     CHECK(place_of("").empty());
   }
 
-  TEST_CASE("places go to members by speed, as far as memory allows") {
-    const std::vector<uint64_t> bytes(8, 100);
-    std::vector<SplitPlace> places;
-    for (uint32_t i = 0; i < 8; ++i) {
-      places.push_back({.name = "decoder." + std::to_string(i), .weights = {i}, .work = 100});
-    }
+  TEST_CASE("places go to members by share, as far as memory allows") {
+    const EightLayers model;
     std::vector<GroupMember> members(2);
-    members[0] = {.device = nullptr, .name = "a", .speed = 3, .memory = 10000};
-    members[1] = {.device = nullptr, .name = "b", .speed = 1, .memory = 10000};
-    auto first = share_places(places, bytes, members);
-    REQUIRE(first.ok());
-    CHECK(*first == std::vector<size_t>{0, 6});
+    members[0] = {.device = nullptr, .name = "a", .share = 3, .memory = 10000};
+    members[1] = {.device = nullptr, .name = "b", .share = 1, .memory = 10000};
+    CHECK(first_places(model, members) == std::vector<size_t>{0, 6});
     members[0].memory = 340;  // nine tenths of it are three layers
-    first = share_places(places, bytes, members);
-    REQUIRE(first.ok());
-    CHECK(*first == std::vector<size_t>{0, 3});
+    CHECK(first_places(model, members) == std::vector<size_t>{0, 3});
     members[1].memory = 340;
-    first = share_places(places, bytes, members);
-    REQUIRE(!first.ok());
-    CHECK(first.error().code == ErrorCode::kOutOfMemory);
-    CHECK(first.error().message.find("800 bytes") != std::string::npos);
+    auto plan = plan_ranges(model.places, model.bytes, members, kEach);
+    REQUIRE(!plan.ok());
+    CHECK(plan.error().code == ErrorCode::kOutOfMemory);
+    CHECK(plan.error().message.find("800 bytes") != std::string::npos);
     members.resize(9, members[0]);
-    first = share_places(places, bytes, members);
-    REQUIRE(!first.ok());
-    CHECK(first.error().code == ErrorCode::kUnsupported);
+    plan = plan_ranges(model.places, model.bytes, members, kEach);
+    REQUIRE(!plan.ok());
+    CHECK(plan.error().code == ErrorCode::kUnsupported);
+  }
+
+  TEST_CASE("a slow link leaves a member out, a fast one does not") {
+    const EightLayers model;  // a step reads 800 bytes
+    std::vector<GroupMember> members(2);
+    for (GroupMember& member : members) {
+      member = {.device = nullptr, .name = "a", .speed = {.read_rate = 100}, .memory = 10000};
+    }
+    members[0].next = {.latency = 1e-3, .rate = 1e6};
+    auto plan = plan_ranges(model.places, model.bytes, members, {.lanes = 2});
+    REQUIRE(plan.ok());
+    CHECK(plan->ranges[0].end == 4);
+    CHECK(plan->ranges[1].end == 8);
+    // Each member has 4 s of work, and both texts get a token in about 8 s.
+    CHECK(plan->estimate.step == doctest::Approx(8.0).epsilon(0.01));
+    CHECK(plan->estimate.tokens == doctest::Approx(0.25).epsilon(0.01));
+    CHECK(plan->estimate.bubbles == doctest::Approx(0).epsilon(0.01));
+    CHECK(plan->estimate.link_use < 0.01);
+    members[0].next.latency = 20;
+    plan = plan_ranges(model.places, model.bytes, members, {.lanes = 2});
+    REQUIRE(plan.ok());
+    CHECK(plan->ranges[1].empty() != plan->ranges[0].empty());
+    CHECK(plan->estimate.tokens == doctest::Approx(0.125));
+    // Where memory asks for both, both take part, however slow the link is.
+    for (GroupMember& member : members) member.memory = 500;
+    plan = plan_ranges(model.places, model.bytes, members, {.lanes = 2});
+    REQUIRE(plan.ok());
+    CHECK(!plan->ranges[0].empty());
+    CHECK(!plan->ranges[1].empty());
+    CHECK(plan->estimate.link_use > 0.4);
   }
 }
 
@@ -78,8 +252,8 @@ TEST_SUITE("model") {
       CAPTURE(name);
       const Model& whole = golden_model(name);
       const Model split = split_model(name, {.shares = {1, 1}});
-      REQUIRE(split.stages().size() == 2);
-      for (const GroupStage& stage : split.stages())
+      REQUIRE(split.group_plan().stages.size() == 2);
+      for (const GroupStage& stage : split.group_plan().stages)
         CHECK(stage.weight_bytes < whole.weight_bytes());
       Session alone = make_session(whole), together = make_session(split);
       const Rows rows = random_rows(whole, 5, 7);
@@ -107,6 +281,67 @@ TEST_SUITE("model") {
     const Rows rows = random_rows(split, 2, 3);
     const GenerateOptions options = options_for(alone, 1, 8, {});
     check_equal(generate(*session, rows, options), generate(alone, rows, options));
+  }
+
+  TEST_CASE("processes with a link have the tokens of the whole model, each its own weights") {
+    if (!have_test_device()) return;
+    const Model& whole = golden_model("llama-gqa");
+    for (const size_t members : {size_t{2}, size_t{3}}) {
+      CAPTURE(members);
+      uint64_t bytes = 0;
+      for (const AtMember& own :
+           generate_at_members(members, {.shares = std::vector<double>(members, 1)})) {
+        CHECK(own.bytes < whole.weight_bytes());
+        CHECK(own.bytes > 0);
+        bytes += own.bytes;
+      }
+      CHECK(bytes >= whole.weight_bytes());
+    }
+  }
+
+  TEST_CASE("a slow link changes who has which layers, not the tokens") {
+    if (!have_test_device()) return;
+    size_t with_part = 0;
+    for (const AtMember& own : generate_at_members(2, {}, std::chrono::milliseconds(100))) {
+      if (own.bytes == 0) continue;
+      CHECK(own.bytes == golden_model("llama-gqa").weight_bytes());
+      ++with_part;
+    }
+    CHECK(with_part == 1);
+  }
+
+  TEST_CASE("processes that load two models are told so before any weight is read") {
+    if (!have_test_device()) return;
+    const auto errors = at_each_member(2, [&](const std::shared_ptr<DeviceLink>& link) {
+      const char* name = link->own() == 0 ? "llama-gqa" : "gpt2-base";
+      const auto model = load_linked(link, golden_case(name).path("model"), {.shares = {1, 1}});
+      return model.ok() ? std::string() : model.error().message;
+    });
+    for (const std::string& error : errors) {
+      CHECK_MESSAGE(error.find("has another model than process") != std::string::npos, error);
+    }
+  }
+
+  TEST_CASE("a task holds its model on the group that it is given") {
+    if (!have_test_device()) return;
+    const ModelSource source = ModelSource::directory(VKFORMER_SOURCE_DIR "/models/g2p-en");
+    const Device& device = *test_device();
+    const auto group = DeviceGroup::create({device, device}, {.shares = {1, 1}});
+    REQUIRE_MESSAGE(group.ok(), group.error().message);
+    TaskOptions options;
+    std::string plan;
+    options.model.group = *group;
+    options.model.planned = [&](const GroupPlan& made) { plan = group_plan_text(made); };
+    const std::vector<std::string> words = {"attention", "all", "need"};
+    auto together = TextGenerator::load(device, source, options);
+    REQUIRE_MESSAGE(together.ok(), together.error().message);
+    CHECK(std::count(plan.begin(), plan.end(), '\n') == 2);
+    auto alone = TextGenerator::load(device, source);
+    REQUIRE(alone.ok());
+    const auto found = together->generate(words), expected = alone->generate(words);
+    REQUIRE_MESSAGE(found.ok(), found.error().message);
+    REQUIRE(expected.ok());
+    for (size_t i = 0; i < words.size(); ++i) CHECK((*found)[i][0].text == (*expected)[i][0].text);
   }
 
   TEST_CASE("what needs a model on one device says so") {

@@ -26,7 +26,7 @@ Loaded load(const std::string& name) {
   return {std::move(golden), std::move(session).value(), std::move(inputs)};
 }
 
-void check_same(const TensorMap& expected, const TensorMap& got) {
+void check_same_bits(const TensorMap& expected, const TensorMap& got) {
   REQUIRE(expected.size() == got.size());
   for (const auto& [bound_name, tensor] : expected) {
     const auto& name = bound_name;
@@ -126,7 +126,7 @@ TEST_SUITE("model") {
         if (budget == 1.0) CHECK(slices > 20);
         const auto sliced = loaded.session.finish();
         REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
-        check_same(*whole, *sliced);
+        check_same_bits(*whole, *sliced);
       }
     }
   }
@@ -238,7 +238,7 @@ TEST_SUITE("model") {
     CHECK(done->last_microseconds > 0);
     const auto sliced = session->finish();
     REQUIRE(sliced.ok());
-    check_same(*whole, *sliced);
+    check_same_bits(*whole, *sliced);
   }
 
   TEST_CASE("a pass that was cancelled midway leaves nothing behind") {

@@ -1,6 +1,7 @@
 // Vulkan devices.
 using System;
 using System.Collections.Generic;
+using System.Linq;
 using System.Runtime.InteropServices;
 using Vkformer.Interop;
 
@@ -70,6 +71,26 @@ namespace Vkformer
         public ulong MemoryInUse { get { return Native.vkf_device_memory_in_use(Handle); } }
         /// <summary>Bytes of device memory allocated for them.</summary>
         public ulong MemoryAllocated { get { return Native.vkf_device_memory_allocated(Handle); } }
+    }
+
+    /// <summary>Several devices that hold one model together, 2 to 64 in the order of its layers:
+    /// ModelOptions.Group.</summary>
+    public sealed unsafe class DeviceGroup : NativeObject<VkfDeviceGroupHandle>
+    {
+        /// <summary>`shares`: how the work is shared out, a positive number a device; null: by measured speed.
+        /// `lanes`: parts of a batch under way at once; 0: as many as devices.</summary>
+        public DeviceGroup(IReadOnlyList<Device> devices, double[] shares = null, int lanes = 0)
+        {
+            if (devices == null) throw new ArgumentNullException("devices");
+            if (shares != null && shares.Length != devices.Count) throw new ArgumentException(shares.Length + " shares for " + devices.Count + " devices; give one for each.");
+            using (var arena = new Arena())
+            fixed (double* numbers = shares)
+            {
+                VkfDeviceGroupHandle made;
+                Library.Check(Native.vkf_device_group_create(arena.Handles(devices.Select(one => one.Handle).ToArray()), (UIntPtr)devices.Count, numbers, lanes, out made, Library.Error));
+                Handle = made;
+            }
+        }
     }
 
     /// <summary>What is worth enabling before an application makes its VkDevice; keep it until the device was made and

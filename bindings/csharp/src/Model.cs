@@ -249,6 +249,17 @@ namespace Vkformer
         /// <summary>Bytes of device memory that the weights take.</summary>
         public ulong WeightBytes { get { return Native.vkf_model_weight_bytes(Handle); } }
 
+        /// <summary>Who of a group has which layers, a line a device; empty on one device.</summary>
+        public string GroupPlan
+        {
+            get
+            {
+                VkfBytesHandle text;
+                Library.Check(Native.vkf_model_group_plan(Handle, out text, Library.Error));
+                return Utf8.Take(text);
+            }
+        }
+
         /// <summary>Other scales for the adapters that it was loaded with, in their order; 0 leaves one out.</summary>
         public void SetAdapterScales(float[] scales)
         {

@@ -183,6 +183,20 @@ internal static unsafe class Tests
         }
         Same(Fails(() => new Model(device, G2p, null, (loaded, total) => false)), Status.Cancelled, "status");
         Throws<FormatException>(() => new Model(device, G2p, null, (loaded, total) => { throw new FormatException("thrown by a callback"); }));
+        using (var group = new DeviceGroup(new[] { device, device }, new[] { 2.0, 1.0 }))
+        using (var alone = new Model(device, Plays))
+        using (var together = new Model(device, Plays, new ModelOptions { Group = group }))
+        using (var one = new Session(alone))
+        using (var two = new Session(together))
+        {
+            long[] prompt = { 10, 11, 12 };
+            var options = new GenerateOptions { MaxNewTokens = 8 };
+            Check(two.Generate(new[] { prompt }, options)[0][0].Ids.SequenceEqual(one.Generate(new[] { prompt }, options)[0][0].Ids), "a model on a group");
+            Same(together.GroupPlan.Trim().Split('\n').Length, 2, "lines of the plan");
+            Same(alone.GroupPlan, "", "plan of one device");
+        }
+        Throws<ArgumentException>(() => new DeviceGroup(new[] { device, device }, new[] { 2.0 }));
+        Fails(() => new DeviceGroup(new[] { device }));
         Dictionary<string, byte[]> files = Directory.GetFiles(G2p).ToDictionary(Path.GetFileName, File.ReadAllBytes);
         using (var memory = new Source(files))
         using (var folder = new Source(G2p))

@@ -203,6 +203,19 @@ class Sessions(unittest.TestCase):
         scores = self.session.score(self.ids, continuation)
         numpy.testing.assert_allclose(scores, found[0][0].log_probabilities, atol=1e-3)
 
+    def test_groups(self):
+        group = vkformer.DeviceGroup([DEVICE, DEVICE], shares=[2, 1])
+        together, alone = vkformer.Model(SPEAR, DEVICE, group=group), vkformer.Model(SPEAR, DEVICE)
+        self.assertEqual(len(together.group_plan.splitlines()), 2)
+        self.assertEqual(alone.group_plan, "")
+        found = [[row[0].ids for row in vkformer.Session(model).generate([[10, 11, 12], [13]], max_new_tokens=8)]
+                 for model in (together, alone)]
+        self.assertEqual(found[0], found[1])
+        with self.assertRaisesRegex(ValueError, "one for each"):
+            vkformer.DeviceGroup([DEVICE, DEVICE], shares=[1])
+        with self.assertRaisesRegex(vkformer.VkformerError, "must have 2 to 64"):
+            vkformer.DeviceGroup([DEVICE])
+
     def test_constraints(self):
         spear = vkformer.load(SPEAR, DEVICE)
         width, eos = spear.info.target_vocab or spear.info.source_vocab, spear.session.generation_defaults["eos"]

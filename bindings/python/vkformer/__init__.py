@@ -15,7 +15,7 @@ from ._calls import to_text as _to_text
 from . import _c
 from .attention import (AttentionMaps, Head, MapsInfo, MultiHeadAttention, attention_page, heat_map_png,
                         measure_heads, overlay_png)
-from .devices import (AdoptedDevice, Device, DeviceInfo, DispatchTime, FeatureChain, Profiler, Roofline, TunedChoice,
+from .devices import (AdoptedDevice, Device, DeviceGroup, DeviceInfo, DispatchTime, FeatureChain, Profiler, Roofline, TunedChoice,
                       default_device, devices)
 from .errors import (BusyError, CancelledError, ClosedError, DeviceLostError, DriverError, InternalError,
                      InvalidArgumentError, InvalidFileError, NotFoundError, OutOfMemoryError, QueueFullError,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,6 +169,23 @@ class Device(Handle):
 
 # A device lives on in its models after its handle was freed, and may call its log then.
 _held_logs: list[Any] = []
+
+
+class DeviceGroup(Handle):
+    """Several devices that hold one model together, for Model(group=...): 2 to 64 in the order of the
+    layers. `shares` says how the work is shared out, a positive number a device (default: by measured
+    speed), `lanes` how many parts of a batch are under way at once (default: as many as devices)."""
+
+    _kind = "vkf_device_group"
+
+    def __init__(self, devices: Sequence[Device], shares: Sequence[float] | None = None, lanes: int = 0) -> None:
+        from .media import handle_array
+        if shares is not None and len(shares) != len(devices):
+            raise ValueError(f"[shares] has {len(shares)} numbers for {len(devices)} devices; give one for each.")
+        with Keep() as keep:
+            numbers = None if shares is None else (ctypes.c_double * max(len(shares), 1))(*shares)
+            self._adopt(make("vkf_device_group_create", handle_array(devices, "vkf_device", keep), len(devices),
+                             numbers, lanes))
 
 
 def _hold_log(device: Device) -> None:

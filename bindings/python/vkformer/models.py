@@ -260,7 +260,8 @@ class Model(Handle):
 
     Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m"), precision ("f32", "f16"),
     most_weight_bytes, adapters (directories of LoRA or DoRA adapters, or a dict of their scales),
-    first_use (a dict of batch, tokens, new_tokens, beams, inputs)."""
+    first_use (a dict of batch, tokens, new_tokens, beams, inputs), group (a DeviceGroup, which then
+    holds the model in place of the device)."""
 
     _kind = "vkf_model"
 
@@ -287,6 +288,11 @@ class Model(Handle):
     def weight_bytes(self) -> int:
         """Bytes of device memory that the weights take."""
         return int(call("vkf_model_weight_bytes", self))
+
+    @property
+    def group_plan(self) -> str:
+        """Who of a group has which layers, a line a device; empty on one device."""
+        return text_from("vkf_model_group_plan", self)
 
     def set_adapter_scales(self, scales: Sequence[float]) -> None:
         """Other scales for the adapters that it was loaded with, in their order; 0 leaves one out."""

@@ -141,6 +141,18 @@ VKFORMER_API vkf_status vkf_device_adopt(const vkf_adopted_device* adopted,
                                          vkf_error* error);
 // Models and sessions keep the Vulkan device alive behind this handle.
 VKFORMER_API void vkf_device_free(vkf_device* device);
+
+// Several devices that hold one model together, each some of its layers: vkf_model_options.group.
+// See device_group.h.
+typedef struct vkf_device_group vkf_device_group;
+// Of 2 to 64 devices in the order of the layers, which may be one device several times; the group
+// keeps them. `shares`: `count` positive numbers, how the work is shared out; null: by measured
+// speed. `lanes`: parts of a batch under way at once, up to 64; 0: as many as devices. [any]
+VKFORMER_API vkf_status vkf_device_group_create(const vkf_device* const* devices, size_t count,
+                                                const double* shares, int32_t lanes,
+                                                vkf_device_group** group, vkf_error* error);
+VKFORMER_API void vkf_device_group_free(vkf_device_group* group);
+
 // The device as chosen, with its clamped limits. [any]
 VKFORMER_API vkf_status vkf_device_get_info(const vkf_device* device, vkf_device_info* info,
                                             vkf_error* error);

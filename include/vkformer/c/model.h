@@ -116,6 +116,9 @@ typedef struct vkf_model_options {
   const char* const* adapters;  // adapter_count of them
   const float* adapter_scales;  // likewise, or null: 1
   size_t adapter_count;
+  // Devices that hold the model together; the one that it is loaded onto is then not looked at.
+  // Slices, warm-up and batches of an encoder-decoder need one device. Null: one device.
+  const vkf_device_group* group;
 } vkf_model_options;
 
 typedef struct vkf_plan_options {
@@ -144,6 +147,9 @@ VKFORMER_API vkf_status vkf_model_describe(const vkf_model* model, vkf_descripti
                                            vkf_error* error);
 // Bytes of device memory that the weights take. [any]
 VKFORMER_API uint64_t vkf_model_weight_bytes(const vkf_model* model);
+// Who of a group has which layers, in words, a line a device; empty on one device. [any]
+VKFORMER_API vkf_status vkf_model_group_plan(const vkf_model* model, vkf_bytes** text,
+                                             vkf_error* error);
 // Other scales for the adapters that it was loaded with, in their order; 0 leaves one out. No
 // session of the model may run at the same time.
 VKFORMER_API vkf_status vkf_model_set_adapter_scales(vkf_model* model, const float* scales,

@@ -1,0 +1,191 @@
+#include "load/split_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "base/check.h"
+#include "base/message.h"
+
+namespace vkformer {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Of a device's memory what weights may take: the rest is for keys, values and activations.
+constexpr double kMostOfMemory = 0.9;
+// What goes from a member to the next beside the values of layers: positions, tokens, masks.
+constexpr double kStateBytes = 256;
+
+Error too_little_memory(std::span<const uint64_t> weight_bytes,
+                        std::span<const GroupMember> members) {
+  uint64_t wanted = 0;
+  for (const uint64_t bytes : weight_bytes) wanted += bytes;
+  std::string left;
+  for (const GroupMember& member : members) {
+    left += message({left.empty() ? "" : ", ", member.name, " has ", member.memory});
+  }
+  return {ErrorCode::kOutOfMemory,
+          message({"[group] the model's weights take ", wanted,
+                   " bytes, and no cut between layers leaves every device less than nine tenths "
+                   "of its memory: ",
+                   left, " bytes left; add a device, or use a smaller format of the weights"})};
+}
+
+// Sums over ranges of places, so that they are added up once.
+class RangeSums {
+ public:
+  RangeSums(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,
+            const SplitDemand& demand)
+      : count_(places.size()), rows_(demand.rows), bytes_(count_ * count_) {
+    work_.push_back(0);
+    multiplies_.push_back(0);
+    dispatches_.push_back(0);
+    for (const SplitPlace& place : places) {
+      work_.push_back(work_.back() + place.work);
+      multiplies_.push_back(multiplies_.back() + place.multiplies);
+      dispatches_.push_back(dispatches_.back() + place.dispatches);
+      handed_.push_back(place.handed);
+    }
+    for (size_t begin = 0; begin < count_; ++begin) {
+      std::set<uint32_t> held;
+      double bytes = 0;
+      for (size_t i = begin; i < count_; ++i) {
+        for (const uint32_t weight : places[i].weights) {
+          if (held.insert(weight).second) bytes += static_cast<double>(weight_bytes[weight]);
+        }
+        bytes += places[i].cache * demand.tokens * demand.rows * demand.lanes;
+        bytes_[begin * count_ + i] = bytes;
+      }
+    }
+  }
+
+  size_t count() const { return count_; }
+  double bytes(const PlaceRange& range) const {
+    return bytes_[range.begin * count_ + range.end - 1];
+  }
+  // Seconds of a step at a member.
+  double seconds(const PlaceRange& range, const GroupMember& member) const {
+    const double work = work_[range.end] - work_[range.begin];
+    if (member.share > 0) return work / member.share;
+    const DeviceSpeed& speed = member.speed;
+    const double operations = 2 * rows_ * (multiplies_[range.end] - multiplies_[range.begin]);
+    const double reading = speed.read_rate > 0 ? work / speed.read_rate : 0;
+    const double computing = speed.flops > 0 ? operations / speed.flops : 0;
+    return speed.submit + (dispatches_[range.end] - dispatches_[range.begin]) * speed.launch +
+           std::max(reading, computing);
+  }
+  // Bytes of a step that the member before this range hands to it.
+  double handed(const PlaceRange& range) const {
+    return rows_ * handed_[range.begin] + kStateBytes;
+  }
+
+ private:
+  size_t count_;
+  double rows_;
+  std::vector<double> bytes_;  // by first and last place
+  std::vector<double> work_, multiplies_, dispatches_;
+  std::vector<double> handed_;
+};
+
+// The ranges of neighboring members whose slowest takes as little time as can be; nothing where
+// memory does not allow any.
+std::optional<std::vector<PlaceRange>> even_ranges(const RangeSums& sums,
+                                                   std::span<const GroupMember> members) {
+  const size_t count = sums.count();
+  if (members.size() > count) return std::nullopt;
+  // best[m][i]: the time of the slowest of the first m members, which have the first i places.
+  std::vector<std::vector<double>> best(members.size() + 1, std::vector<double>(count + 1, kNever));
+  std::vector<std::vector<size_t>> from(members.size() + 1, std::vector<size_t>(count + 1, 0));
+  best[0][0] = 0;
+  for (size_t m = 0; m < members.size(); ++m) {
+    const double most = kMostOfMemory * static_cast<double>(members[m].memory);
+    for (size_t begin = m; begin < count; ++begin) {
+      if (best[m][begin] == kNever) continue;
+      for (size_t end = begin + 1; end <= count; ++end) {
+        if (sums.bytes({begin, end}) > most) break;
+        const double slowest = std::max(best[m][begin], sums.seconds({begin, end}, members[m]));
+        if (slowest >= best[m + 1][end]) continue;
+        best[m + 1][end] = slowest;
+        from[m + 1][end] = begin;
+      }
+    }
+  }
+  if (best[members.size()][count] == kNever) return std::nullopt;
+  std::vector<PlaceRange> ranges(members.size());
+  for (size_t m = members.size(), end = count; m > 0; --m) {
+    ranges[m - 1] = {from[m][end], end};
+    end = from[m][end];
+  }
+  return ranges;
+}
+
+// Lanes follow each other through the members: a step takes what one lane takes through all of
+// them, or what the slowest member takes for all lanes.
+SplitEstimate estimate_of(const RangeSums& sums, std::span<const GroupMember> members,
+                          std::span<const PlaceRange> ranges, const SplitDemand& demand) {
+  const double lanes = demand.lanes;
+  double step = 0, slowest = 0, busy = 0, link = 0, users = 0;
+  for (size_t m = 0; m < members.size(); ++m) {
+    const double own = sums.seconds(ranges[m], members[m]);
+    step += own;
+    busy += own;
+    slowest = std::max(slowest, own);
+    ++users;
+    if (m + 1 == members.size()) break;
+    const double carried = members[m].next.seconds(sums.handed(ranges[m + 1]));
+    // The token that the last member chooses goes to all, at most by all links.
+    step += carried + members[m].next.seconds(kStateBytes);
+    link = std::max(link, carried);
+  }
+  const double period = std::max(step, lanes * slowest);
+  SplitEstimate estimate{.step = step};
+  if (period <= 0) return estimate;
+  estimate.tokens = lanes * demand.rows / period;
+  estimate.bubbles = 1 - lanes * busy / (users * period);
+  estimate.link_use = std::min(1.0, lanes * link / period);
+  return estimate;
+}
+
+}  // namespace
+
+uint64_t range_bytes(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,
+                     const PlaceRange& range) {
+  std::set<uint32_t> held;
+  uint64_t bytes = 0;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    for (const uint32_t weight : places[i].weights) {
+      if (held.insert(weight).second) bytes += weight_bytes[weight];
+    }
+  }
+  return bytes;
+}
+
+Result<SplitPlan> plan_ranges(std::span<const SplitPlace> places,
+                              std::span<const uint64_t> weight_bytes,
+                              std::span<const GroupMember> members, const SplitDemand& demand) {
+  const bool all = demand.members == SplitDemand::Members::kAll;
+  if (all && places.size() < members.size()) {
+    return unsupported(message({"[group] this model has ", places.size(),
+                                " places to cut between, fewer than the ", members.size(),
+                                " devices of the group; use fewer devices"}));
+  }
+  const RangeSums sums(places, weight_bytes, demand);
+  std::optional<SplitPlan> plan;
+  for (size_t users = all ? members.size() : 1; users <= members.size(); ++users) {
+    for (size_t first = 0; first + users <= members.size(); ++first) {
+      const auto chosen = members.subspan(first, users);
+      const auto ranges = even_ranges(sums, chosen);
+      if (!ranges) continue;
+      const SplitEstimate estimate = estimate_of(sums, chosen, *ranges, demand);
+      if (plan && estimate.tokens <= plan->estimate.tokens) continue;
+      plan = SplitPlan{std::vector<PlaceRange>(members.size()), estimate};
+      std::copy(ranges->begin(), ranges->end(),
+                plan->ranges.begin() + static_cast<ptrdiff_t>(first));
+    }
+  }
+  if (!plan) return too_little_memory(weight_bytes, members);
+  return *plan;
+}
+
+}  // namespace vkformer

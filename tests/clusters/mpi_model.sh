@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# One model over the processes of mpirun, by a program that is built with VKFORMER_MPI.
+#
+#   mpi_model.sh PROGRAM MODEL OTHER_MODEL    of generating families; 77: mpirun is not installed
+set -euo pipefail
+
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed; apt-get install openmpi-bin"; exit 77; }
+program=$(readlink -f "$1")
+model=$(readlink -f "$2")
+other=$(readlink -f "$3")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+fail() { echo "failed: $*"; exit 1; }
+options=(--oversubscribe)
+[ "$(id -u)" != 0 ] || options+=(--allow-run-as-root)
+ranks() { # ranks COUNT COMMAND...
+  local count=$1
+  shift
+  timeout 300 mpirun "${options[@]}" -n "$count" "$@"
+}
+
+for i in $(seq 6); do echo "to be number $i"; done >lines.txt
+declare -A runs=(
+  [greedy]="--max-new-tokens 12 --temperature 0"
+  [beams]="--max-new-tokens 12 --beams 3 --temperature 0"
+  [sampled]="--max-new-tokens 12 --seed 7"
+)
+for kind in "${!runs[@]}"; do
+  read -ra extra <<<"${runs[$kind]}"
+  "$program" generate "$model" --input lines.txt --output alone.jsonl "${extra[@]}" --quiet
+  for count in 1 2 4; do
+    ranks "$count" "$program" generate "$model" --input lines.txt --output "out.jsonl" "${extra[@]}" 2>log.txt ||
+      { cat log.txt; fail "$kind on $count processes"; }
+    cmp alone.jsonl out.jsonl || fail "$kind on $count processes gives other texts"
+    rm out.jsonl
+    echo "$kind, $count processes: the texts of one"
+  done
+done
+
+# Every process has a part of the weights, where shares say so.
+ranks 2 "$program" generate "$model" "once" --max-new-tokens 2 --shares 1,1 >out.txt 2>log.txt
+[ "$(grep -c 'bytes of weights' log.txt)" = 2 ] || { cat log.txt; fail "no plan of two processes"; }
+[ "$(wc -l <out.txt)" -le 2 ] || fail "several processes printed"
+grep -o '[0-9]* bytes of weights' log.txt
+
+# The input of the first process is that of all.
+"$program" generate "$model" --max-new-tokens 5 --seed 3 --quiet <lines.txt >alone.txt
+ranks 3 "$program" generate "$model" --max-new-tokens 5 --seed 3 --quiet <lines.txt >out.txt
+cmp alone.txt out.txt || fail "stdin did not reach all processes"
+echo "stdin: the texts of one"
+
+# What cannot be is refused, by name, and ends all processes.
+code=0
+timeout 120 mpirun "${options[@]}" -n 1 "$program" generate "$model" once --shares 1,1 : \
+  -n 1 "$program" generate "$other" once --shares 1,1 >out.txt 2>log.txt || code=$?
+[ "$code" != 0 ] && [ "$code" != 124 ] || fail "two models were not refused (exit code $code)"
+grep -q 'process 0' log.txt || { cat log.txt; fail "two models: no sentence"; }
+grep -m1 'vkformer' log.txt
+code=0
+ranks 2 "$program" generate "$model" once --device 99 >out.txt 2>log.txt || code=$?
+[ "$code" != 0 ] && [ "$code" != 124 ] || fail "a device that is not there was not refused (exit code $code)"
+code=0
+ranks 2 "$program" generate "$model" --input lines.txt --output out.jsonl --resume >out.txt 2>log.txt || code=$?
+grep -q -- '--resume' log.txt || { cat log.txt; fail "--resume was not refused"; }
+
+# A process that is killed ends all, within seconds.
+yes "to be or not to be, that is the question" | head -n 2000 >many.txt
+ranks 3 "$program" generate "$model" --input many.txt --output out.jsonl --max-new-tokens 40 --shares 1,1,1 \
+  >log.txt 2>&1 &
+job=$!
+for _ in $(seq 600); do
+  [ ! -s out.jsonl ] || break
+  kill -0 "$job" 2>/dev/null || { cat log.txt; fail "the job ended before a process was killed"; }
+  sleep 0.1
+done
+victim=$(pgrep -x vkformer -P "$(pgrep -P "$job" -x mpirun || echo "$job")" | tail -n 1)
+[ -n "$victim" ] || fail "no process to kill"
+begin=$(date +%s)
+kill -9 "$victim"
+code=0
+wait "$job" || code=$?
+[ "$code" != 0 ] || fail "a job whose process was killed says success"
+[ $(($(date +%s) - begin)) -le 20 ] || fail "the job took $(($(date +%s) - begin)) s to end"
+grep -q 'rank' log.txt || { cat log.txt; fail "no sentence names the process"; }
+pgrep -x vkformer -f many.txt >/dev/null && fail "a process is left" || true
+echo "a process killed: all end, and a sentence names it"
