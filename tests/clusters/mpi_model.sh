@@ -9,7 +9,7 @@ program=$(readlink -f "$1")
 model=$(readlink -f "$2")
 other=$(readlink -f "$3")
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+trap 'pkill -9 -f "$folder/" || true; rm -rf "$folder"' EXIT
 cd "$folder"
 fail() { echo "failed: $*"; exit 1; }
 options=(--oversubscribe)
@@ -60,13 +60,14 @@ grep -m1 'vkformer' log.txt
 code=0
 ranks 2 "$program" generate "$model" once --device 99 >out.txt 2>log.txt || code=$?
 [ "$code" != 0 ] && [ "$code" != 124 ] || fail "a device that is not there was not refused (exit code $code)"
+grep -m1 'no usable Vulkan device' log.txt
 code=0
 ranks 2 "$program" generate "$model" --input lines.txt --output out.jsonl --resume >out.txt 2>log.txt || code=$?
 grep -q -- '--resume' log.txt || { cat log.txt; fail "--resume was not refused"; }
 
 # A process that is killed ends all, within seconds.
-yes "to be or not to be, that is the question" | head -n 2000 >many.txt
-ranks 3 "$program" generate "$model" --input many.txt --output out.jsonl --max-new-tokens 40 --shares 1,1,1 \
+for i in $(seq 2000); do echo "to be or not to be, that is question $i"; done >many.txt
+ranks 3 "$program" generate "$model" --input "$folder/many.txt" --output out.jsonl --max-new-tokens 40 --shares 1,1,1 \
   >log.txt 2>&1 &
 job=$!
 for _ in $(seq 600); do
@@ -74,7 +75,10 @@ for _ in $(seq 600); do
   kill -0 "$job" 2>/dev/null || { cat log.txt; fail "the job ended before a process was killed"; }
   sleep 0.1
 done
-victim=$(pgrep -x vkformer -P "$(pgrep -P "$job" -x mpirun || echo "$job")" | tail -n 1)
+victim=
+for process in $(pgrep -x vkformer); do
+  if grep -qz "$folder/many.txt" "/proc/$process/cmdline"; then victim=$process; fi
+done
 [ -n "$victim" ] || fail "no process to kill"
 begin=$(date +%s)
 kill -9 "$victim"
@@ -83,5 +87,7 @@ wait "$job" || code=$?
 [ "$code" != 0 ] || fail "a job whose process was killed says success"
 [ $(($(date +%s) - begin)) -le 20 ] || fail "the job took $(($(date +%s) - begin)) s to end"
 grep -q 'rank' log.txt || { cat log.txt; fail "no sentence names the process"; }
-pgrep -x vkformer -f many.txt >/dev/null && fail "a process is left" || true
+for process in $(pgrep -x vkformer); do
+  if grep -qz "$folder/many.txt" "/proc/$process/cmdline"; then fail "process $process is left"; fi
+done
 echo "a process killed: all end, and a sentence names it"
