@@ -714,6 +714,7 @@ internal static unsafe class Tests
             while (!load.Done) load.Advance(1000);
             using (Model paced = load.Wait()) Same(paced.Info.Family, "marian", "family");
         }
+        using (var source = new Source(G2p))
         using (var load = new Load(device, source))
         {
             load.Cancel();
