@@ -47,7 +47,7 @@ void add_guess_options(CLI::App& command, CommandLine& line, BatchFlags& flags) 
   CLI::Option* draft = add_folder_option(
       command, "--draft", flags.draft,
       "directory of a smaller model with the same vocabulary that guesses tokens");
-  add_check(*draft->group(kGuesses), line, check_model_path);
+  add_model_check(*draft->group(kGuesses), line, flags.draft, resolve_model_path);
   command
       .add_option("--lookup", flags.batch.lookup,
                   "guess what stood behind the last tokens before: at most so many are compared")

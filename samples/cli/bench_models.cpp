@@ -313,7 +313,8 @@ Result<BenchModel> open_bench_model(const std::string& name) {
   if (const ModelShape* shape = find_model_shape(name)) {
     return BenchModel{name, random_model(*shape), Json::parse(shape->config), shape->runs};
   }
-  if (const Status folder = check_model_path(name); !folder) {
+  std::string path = name;
+  if (const Status folder = resolve_model_path(path); !folder) {
     std::vector<std::string> shapes;
     for (const ModelShape& shape : model_shapes()) shapes.emplace_back(shape.name);
     const std::string nearest = nearest_name(name, shapes);
@@ -323,9 +324,9 @@ Result<BenchModel> open_bench_model(const std::string& name) {
     for (const std::string& shape : shapes) text += " " + shape;
     return Error{ErrorCode::kNotFound, text + "."};
   }
-  Result<Json> config = read_json_file(name + "/config.json");
+  Result<Json> config = read_json_file(path + "/config.json");
   if (!config) return config.error();
-  return BenchModel{name, ModelSource::directory(name), std::move(*config), {{"1x32", 1, 32, 0}}};
+  return BenchModel{name, ModelSource::directory(path), std::move(*config), {{"1x32", 1, 32, 0}}};
 }
 
 Result<BenchModel> open_bench_model(const std::string& name, const ModelBenchOptions& options) {

@@ -16,10 +16,16 @@ void add_check(CLI::Option& option, CommandLine& line, Status (*check)(const std
   });
 }
 
+void add_model_check(CLI::Option& option, CommandLine& line, std::string& model,
+                     Status (*check)(std::string& model)) {
+  option.each([&line, &model, check](const std::string&) {
+    line.checks.emplace_back([&model, check] { return check(model); });
+  });
+}
+
 CLI::Option* add_model_argument(CLI::App& command, CommandLine& line, std::string& model) {
-  CLI::Option* option =
-      command.add_option("MODEL", model, "model directory or GGUF file")->required();
-  add_check(*option, line, check_model_path);
+  CLI::Option* option = command.add_option("MODEL", model, kModelHelp)->required();
+  add_model_check(*option, line, model, resolve_model_path);
   return option;
 }
 

@@ -45,7 +45,8 @@ struct CommandLine {
   std::vector<std::function<Status()>> checks;
 };
 
-// Adds the argument MODEL, the path of a model directory.
+// Adds the argument MODEL: a model directory, a GGUF file, or the name of a hub's model, which is
+// its folder in the cache once the command runs.
 CLI::Option* add_model_argument(CLI::App& command, CommandLine& line, std::string& model);
 // Adds an option or argument whose value is the path of a file, or of a folder.
 template <class Value>
@@ -60,6 +61,9 @@ CLI::Option* add_folder_option(CLI::App& command, const std::string& name, Value
 }
 // Has the value of an option or argument checked before the command runs.
 void add_check(CLI::Option& option, CommandLine& line, Status (*check)(const std::string& value));
+// The same for the path of a model that is stored in `model`, which the check may replace.
+void add_model_check(CLI::Option& option, CommandLine& line, std::string& model,
+                     Status (*check)(std::string& model));
 
 // Adds --json and --quiet.
 void add_output_options(CLI::App& command, CommonOptions& common);
@@ -181,6 +185,7 @@ void add_man_command(CLI::App& app, CommandLine& line);
 void add_op_command(CLI::App& app, CommandLine& line);
 void add_plan_command(CLI::App& app, CommandLine& line);
 void add_profile_command(CLI::App& app, CommandLine& line);
+void add_pull_command(CLI::App& app, CommandLine& line);
 void add_quantize_command(CLI::App& app, CommandLine& line);
 void add_rerank_command(CLI::App& app, CommandLine& line);
 void add_depth_command(CLI::App& app, CommandLine& line);

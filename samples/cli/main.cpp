@@ -37,6 +37,7 @@ constexpr const char* kFooter =
 void add_commands(CLI::App& app, CommandLine& line) {
   add_devices_command(app, line);
   add_families_command(app, line);
+  add_pull_command(app, line);
   add_inspect_command(app, line);
   add_plan_command(app, line);
   add_embed_command(app, line);

@@ -1,12 +1,11 @@
 #include "model_path.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <vector>
 
+#include "hub_cache.h"
 #include "suggestion.h"
 
 namespace vkformer::cli {
@@ -80,52 +79,6 @@ bool is_gguf(const fs::path& file) {
   return stream.read(magic, sizeof magic) && std::string(magic, sizeof magic) == "GGUF";
 }
 
-// "org/name" with the letters that the hub allows.
-bool is_hub_name(const std::string& path) {
-  static const std::regex kName("[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*");
-  return std::regex_match(path, kName) && !is_folder(path.substr(0, path.find('/')));
-}
-
-// Where the hub's own tools keep what they have downloaded.
-fs::path hub_cache() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value != nullptr ? value : "");
-  };
-  if (const fs::path cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
-  if (const fs::path home = variable("HF_HOME"); !home.empty()) return home / "hub";
-  return variable("HOME") / ".cache" / "huggingface" / "hub";
-}
-
-// The folder of a hub model that is downloaded already; empty: it is not.
-std::string cached_model(const std::string& name) {
-  const size_t slash = name.find('/');
-  const fs::path snapshots = hub_cache() /
-                             ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1)) /
-                             "snapshots";
-  for (const std::string& snapshot : folders_in(snapshots)) {
-    if (is_model(snapshots / snapshot)) return (snapshots / snapshot).string();
-  }
-  return "";
-}
-
-Error hub_name(const std::string& name) {
-  const std::string cached = cached_model(name);
-  if (!cached.empty()) {
-    return no_model(name,
-                    "is a model of the Hugging Face hub that is downloaded; give its "
-                    "folder: " +
-                        cached);
-  }
-  const std::string folder = name.substr(name.find('/') + 1);
-  return no_model(name,
-                  "is no folder. If it is a model of the Hugging Face hub, download it with "
-                  "`hf download " +
-                      name + " --local-dir " + folder +
-                      "` (pip install huggingface_hub) or `git clone https://huggingface.co/" +
-                      name + "` (with git-lfs), then give the folder " + folder + ".");
-}
-
 Error other_file(const std::string& path) {
   const fs::path file(path);
   const std::string kind = file.extension().string();
@@ -170,21 +123,29 @@ Error other_folder(const std::string& path) {
 
 }  // namespace
 
-Status check_model_path(const std::string& path) {
+Status resolve_model_path(std::string& path) {
   if (is_model(path) || is_gguf(path)) return {};
   if (is_folder(path)) return other_folder(path);
   if (is_there(path)) return other_file(path);
+  const std::optional<HubName> name = parse_hub_name(path);
+  Result<std::string> cached = Error{ErrorCode::kNotFound, ""};
+  if (name) cached = cached_model(*name);
+  if (cached) {
+    path = *cached;
+    return {};
+  }
   const std::string nearest = nearest_model(path);
   if (!nearest.empty()) {
     return no_model(path, "does not exist; did you mean " + nearest + "?");
   }
-  if (is_hub_name(path)) return hub_name(path);
+  // A path whose first folder is there was not meant as a name.
+  if (name && !is_folder(name->owner)) return cached.error();
   return no_model(path, std::string("does not exist; ") + kWhatAModelIs + ".");
 }
 
-Status check_tokenizer_path(const std::string& path) {
+Status resolve_tokenizer_path(std::string& path) {
   if (is_there(path) && !is_folder(path)) return {};
-  return check_model_path(path);
+  return resolve_model_path(path);
 }
 
 }  // namespace vkformer::cli

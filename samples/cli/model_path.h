@@ -7,11 +7,16 @@
 
 namespace vkformer::cli {
 
-// Whether `path` is a model folder: one with a config.json or a tokenizer.json. Otherwise an error
-// says what it is instead and what to do: the name of a model of the Hugging Face hub, a GGUF file
-// or another kind of file, a folder that holds models, or a typing error with the nearest model.
-Status check_model_path(const std::string& path);
+// What the help of a MODEL argument says.
+inline constexpr const char* kModelHelp =
+    "model directory, GGUF file, or OWNER/NAME that `vkformer pull` has downloaded";
+
+// Whether `path` is a model: a folder with a config.json or a tokenizer.json, or a GGUF file. If it
+// is none and has the form OWNER/NAME or OWNER/NAME:FILE, it becomes the path of that model in the
+// hub's cache. Otherwise an error says what it is instead and what to do: a model to download,
+// another kind of file, a folder that holds models, or a typing error with the nearest model.
+Status resolve_model_path(std::string& path);
 // The same for a command that also takes the path of a tokenizer.json.
-Status check_tokenizer_path(const std::string& path);
+Status resolve_tokenizer_path(std::string& path);
 
 }  // namespace vkformer::cli

@@ -76,9 +76,9 @@ void add_tokenize_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "tokenize", "Turn texts into token ids with the model's tokenizer.json; needs no device.");
   const auto options = std::make_shared<TokenizeOptions>();
-  CLI::Option* model = command->add_option("MODEL", options->model,
-                                           "model directory, GGUF file, or a tokenizer.json");
-  add_check(*model->required(), line, check_tokenizer_path);
+  CLI::Option* model = command->add_option(
+      "MODEL", options->model, "model directory, GGUF file, OWNER/NAME, or a tokenizer.json");
+  add_model_check(*model->required(), line, options->model, resolve_tokenizer_path);
   command->add_option("TEXT", options->texts, "inputs, each argument one");
   add_file_option(*command, "--file", options->file, "inputs, one a line; - is stdin");
   add_output_options(*command, line.common);

@@ -227,7 +227,7 @@ void add_verify_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "verify", "Compare a model's outputs on a fixed input with those of transformers.");
   const auto options = std::make_shared<VerifyCommandOptions>();
-  command->add_option("MODEL", options->model, "model directory or GGUF file")->required();
+  add_model_argument(*command, line, options->model);
   command
       ->add_option("REFERENCE", options->reference,
                    "what tools/verify_reference.py wrote of that directory")

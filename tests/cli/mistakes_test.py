@@ -169,15 +169,15 @@ class ModelTest(MistakesTest):
                 self.assertIn("did you mean " + self.path("models/g2p-en"), text)
 
     def test_hub_names(self):
-        text = self.said(1, "generate", "openai-community/gpt2", "a")
-        self.assertIn("hf download openai-community/gpt2 --local-dir gpt2", text)
-        self.assertIn("git clone https://huggingface.co/openai-community/gpt2", text)
-        # One that is there already.
+        cache = {"HF_HUB_CACHE": self.path("hub")}
+        text = self.said(1, "generate", "openai-community/gpt2", "a", environment=cache)
+        self.assertIn("is not in the hub's cache " + self.path("hub"), text)
+        self.assertIn("`vkformer pull openai-community/gpt2`", text)
+        # One that is there already, as far as it goes.
         snapshot = self.path("hub/models--openai-community--gpt2/snapshots/0123abc")
         self.write("hub/models--openai-community--gpt2/snapshots/0123abc/config.json", "{}")
-        text = self.said(1, "generate", "openai-community/gpt2", "a",
-                         environment={"HF_HUB_CACHE": self.path("hub")})
-        self.assertIn("is downloaded; give its folder: " + snapshot, text)
+        text = self.said(1, "inspect", "openai-community/gpt2", environment=cache)
+        self.assertIn(snapshot + "/config.json", text)
 
     def test_files(self):
         self.write("m/config.json", "{}")
