@@ -47,11 +47,11 @@ Status check_options(const ClusterOptions& options) {
     devices += device.count;
   }
   VKF_CHECK(check_count("the number of devices", devices * options.nodes, kMostDevices));
-  for (const ClusterLink* link : {&options.in_node, &options.between_nodes}) {
-    VKF_CHECK(check_number("a link's latency", link->latency, 0));
-    if (devices * options.nodes > 1) VKF_CHECK(check_number("a link's rate", link->rate, 1));
-  }
-  return {};
+  VKF_CHECK(check_number("the latency in a node", options.in_node.latency, 0));
+  if (devices > 1) VKF_CHECK(check_number("the link's rate in a node", options.in_node.rate, 1));
+  VKF_CHECK(check_number("the latency between nodes", options.between_nodes.latency, 0));
+  if (options.nodes == 1) return {};
+  return check_number("the link's rate between nodes", options.between_nodes.rate, 1);
 }
 
 // Devices in their order, node after node.

@@ -133,6 +133,11 @@ TEST_SUITE("cpu") {
     options = alike_devices(2);
     options.in_node.rate = 0;
     CHECK(refused(options));
+    options = alike_devices(1);
+    options.in_node = options.between_nodes = {};  // of one device there are none
+    CHECK(plan_cluster(golden_source("llama-gqa"), options).ok());
+    options.nodes = 2;
+    CHECK(refused(options));
     options = alike_devices(2);
     options.texts = 0;
     CHECK(refused(options));

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Checks the language of comments and documents: private words, British spellings, long sentences.
+
+  tools/lint/words.py            fails where a folder or document has more of them than words_known.tsv says
+  tools/lint/words.py --write    writes that file, after a change that has fewer; more are refused
+  tools/lint/words.py --list PATH...   prints every finding in these files or folders
+
+Old texts have many, so each folder has a count that may only fall. A line of words_known.tsv is a folder or document,
+private words, British spellings, sentences of more than 25 words, and of a document its mean words a sentence.
+"""
+import re
+import sys
+
+import common
+
+KNOWN = common.ROOT / "tools" / "lint" / "words_known.tsv"
+LONG = 25  # words of a sentence
+# A word of ours, and the standard one. What looks like one and is not stands in ALLOWED.
+PRIVATE = {
+    r"behind": "after, follows", r"so (many|much)": "a number: up to N", r"of its own": "separate, own",
+    r"leaves? (away|out)|leaving (away|out)|left (away|out)": "omit", r"mend(s|ed|ing)?": "fix",
+    r"guess(es|ed|ing)?": "draft tokens", r"drawn|draws? tokens": "sampled", r"kept texts?|kept prefix(es)?": "cached prefix",
+    r"who (asks|waits|gives|reads|writes)": "the client, the caller", r"lets? through": "gate projection",
+    r"sounds": "audio", r"in front of": "before",
+}
+ALLOWED = re.compile(r"drawn (boxes|masks|by|as|on|over|in)|boxes,? drawn|draws? (a|an|the|frames|boxes)", re.I)
+BRITISH = re.compile(r"\b\w*(?:[a-z]{2}isation|alis(?:e|ed|es|ing)|quantis\w+|normalis\w+|optimis\w+|recognis\w+|initialis\w+|"
+                     r"colour\w*|behaviour\w*|neighbour\w*|favour\w*|centre[sd]?|analys(?:e|ed|es)|licence\w*|grey)\b", re.I)
+PRIVATE_WORDS = re.compile(r"\b(?:" + "|".join(PRIVATE) + r")\b", re.I)
+FOLDERS = ["include", "runtime", "shaders", "conformance", "samples", "bench", "mpi", "tests", "bindings", "docs"]
+COMMENT = re.compile(r"^\s*(?://+|\*)\s?(.*)$|\s//\s(.*)$")
+
+
+def comments(text):
+    """Comments of C++ or GLSL, paragraphs of lines that follow each other; (line, text)."""
+    paragraph, begin = [], 0
+    for number, line in enumerate(text.splitlines(), 1):
+        found = COMMENT.match(line) or re.search(r"\s//\s(.*)$", line)
+        if found is None:
+            if paragraph:
+                yield begin, " ".join(paragraph)
+            paragraph = []
+            continue
+        if not paragraph:
+            begin = number
+        paragraph.append(next(part for part in found.groups() if part is not None))
+    if paragraph:
+        yield begin, " ".join(paragraph)
+
+
+def prose(text):
+    """Paragraphs of a document, without code, tables and addresses; (line, text)."""
+    paragraph, begin, fenced = [], 0, False
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        skipped = fenced or line.startswith(("    ", "|", "#", "```", "<")) or not line.strip()
+        item = re.match(r"\s*(?:[*-]|\d+\.)\s+", line)
+        if (skipped or item) and paragraph:
+            yield begin, " ".join(paragraph)
+            paragraph = []
+        if skipped:
+            continue
+        if not paragraph:
+            begin = number
+        paragraph.append(re.sub(r"\]\([^)]*\)", "]", line[item.end():] if item else line).strip())
+
+
+def sentences(text):
+    """Sentences; what stands in backticks is one word."""
+    text = re.sub(r"`[^`]*`", "code", text)
+    return [s for s in re.split(r"(?<=[.!?:;])\s+", text) if re.search(r"[A-Za-z]{2}", s)]
+
+
+def words(sentence):
+    return len(re.findall(r"[A-Za-z0-9][\w'-]*", sentence))
+
+
+def findings(path):
+    """Every finding of a file: (line, kind, what)."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for line, paragraph in (prose if path.suffix == ".md" else comments)(text):
+        plain = re.sub(r"`[^`]*`|\[[\w.]+\]", "code", paragraph)
+        for found in PRIVATE_WORDS.finditer(ALLOWED.sub("", plain)):
+            yield line, "private", found[0]
+        for found in BRITISH.finditer(plain):
+            yield line, "british", found[0]
+        for sentence in sentences(paragraph):
+            if words(sentence) > LONG:
+                yield line, "long", f"{words(sentence)} words: {sentence[:60]}"
+
+
+def place_of(path):
+    """A document stands alone; code is counted by room."""
+    name = common.relative(path)
+    if path.suffix == ".md":
+        return name
+    parts = name.split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def checked_files():
+    skipped = ("docs/conformance/", "docs/bindings_functions.md", "docs/operators.md")
+    found = common.files(*FOLDERS, suffixes={".h", ".cpp", ".comp", ".glsl", ".c", ".md"})
+    found += [common.ROOT / "README.md"]
+    return [p for p in found if not common.relative(p).startswith(skipped) and "/build/" not in str(p)]
+
+
+def counted():
+    """For each place its counts, and of a document the mean words a sentence."""
+    counts = {}
+    for path in checked_files():
+        row = counts.setdefault(place_of(path), {"private": 0, "british": 0, "long": 0, "mean": ""})
+        for _, kind, _ in findings(path):
+            row[kind] += 1
+        if path.suffix == ".md":
+            lengths = [words(s) for _, p in prose(path.read_text(encoding="utf-8")) for s in sentences(p)]
+            row["mean"] = f"{sum(lengths) / max(len(lengths), 1):.1f}"
+    return counts
+
+
+def known():
+    rows = {}
+    if KNOWN.exists():
+        for line in KNOWN.read_text(encoding="utf-8").splitlines()[1:]:
+            place, private, british, long, mean = line.split("\t")
+            rows[place] = {"private": int(private), "british": int(british), "long": int(long), "mean": mean}
+    return rows
+
+
+def more_than(before, now):
+    """Sentences on what a place has more of than it had; a new place may have nothing."""
+    for place, row in sorted(now.items()):
+        old = before.get(place, {"private": 0, "british": 0, "long": 0})
+        for kind, what in (("private", "private words"), ("british", "British spellings"),
+                           ("long", f"sentences of more than {LONG} words")):
+            if row[kind] > old[kind]:
+                yield (f"{place}: {row[kind]} {what}, but {old[kind]} before; tools/lint/words.py --list {place} "
+                       "shows them")
+
+
+def main(arguments):
+    if arguments[:1] == ["--list"]:
+        for path in checked_files():
+            if any(common.relative(path).startswith(a.rstrip("/")) for a in arguments[1:]):
+                for line, kind, what in findings(path):
+                    print(f"{common.relative(path)}:{line}: {kind}: {what}")
+        return
+    before, now = known(), counted()
+    worse = list(more_than(before, now)) if before else []
+    if arguments == ["--write"] and not worse:
+        lines = ["place\tprivate\tbritish\tlong\tmean"]
+        lines += ["\t".join([place, *(str(row[k]) for k in ("private", "british", "long", "mean"))])
+                  for place, row in sorted(now.items())]
+        KNOWN.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    common.report("words", len(checked_files()), worse)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
