@@ -24,8 +24,8 @@ class ClassifyJob : public Job {
       return status;
     }
     std::vector<float> logits(static_cast<size_t>(tensor.shape[tensor.rank - 1]));
-    if (const vkf_status status = vkf_tensors_get_floats(outputs.get(), "logits", logits.data(),
-                                                         logits.size(), error);
+    if (const vkf_status status =
+            vkf_tensors_get_floats(outputs.get(), "logits", logits.data(), logits.size(), error);
         status != VKF_OK) {
       return status;
     }
@@ -136,14 +136,63 @@ class ClassifyImageJob : public ClassifyJob {
   int height_;
 };
 
+constexpr int kRgba8 = 36;  // RenderingDevice.DATA_FORMAT_R8G8B8A8_UNORM
+
+Variant rendering_device() {
+  return gd::singleton("RenderingServer").call("get_rendering_device");
+}
+
+// A texture of the engine's device that only we use, so that its layout is known: the engine leaves
+// it as the destination of a copy.
+class TextureCopy {
+ public:
+  TextureCopy(int64_t width, int64_t height) : width_(width), height_(height) {
+    const Variant wanted = gd::instantiate("RDTextureFormat");
+    wanted.call("set_width", {width});
+    wanted.call("set_height", {height});
+    wanted.call("set_format", {kRgba8});
+    wanted.call("set_usage_bits", {1 | 128 | 256});  // sampled, copied from, copied to
+    texture_ = rendering_device().call(
+        "texture_create",
+        {wanted, gd::instantiate("RDTextureView"), Variant::make(GDEXTENSION_VARIANT_TYPE_ARRAY)});
+  }
+  ~TextureCopy() { rendering_device().call("free_rid", {texture_}); }
+  TextureCopy(const TextureCopy&) = delete;
+  TextureCopy& operator=(const TextureCopy&) = delete;
+
+  bool fits(int64_t width, int64_t height) const { return width == width_ && height == height_; }
+  void take(const Variant& from) {
+    const Variant zero = Variant::make(GDEXTENSION_VARIANT_TYPE_VECTOR3);
+    const Variant size =
+        Variant::make(GDEXTENSION_VARIANT_TYPE_VECTOR3,
+                      {static_cast<double>(width_), static_cast<double>(height_), 1.0});
+    rendering_device().call("texture_copy", {from, texture_, zero, zero, size, 0, 0, 0, 0});
+  }
+  vkf_image_input input() const {
+    constexpr int kTexture = 5;                    // RenderingDevice.DRIVER_RESOURCE_TEXTURE
+    constexpr uint32_t kTransferDestination = 7;   // VkImageLayout
+    constexpr uint32_t kVulkanRgba8 = kRgba8 + 1;  // VK_FORMAT_R8G8B8A8_UNORM
+    vkf_image_input image = {};
+    image.image = static_cast<uint64_t>(
+        rendering_device().call("get_driver_resource", {kTexture, texture_, 0}).as_int());
+    image.format = kVulkanRgba8;
+    image.layout = kTransferDestination;
+    image.width = static_cast<uint32_t>(width_);
+    image.height = static_cast<uint32_t>(height_);
+    return image;
+  }
+
+ private:
+  int64_t width_;
+  int64_t height_;
+  Variant texture_;
+};
+
 // A texture of the engine's own device, never read back: the engine copies it into a texture of
 // ours in one frame, and the pass begins in a later one, when that copy has been submitted.
 class ClassifyTextureJob : public ClassifyJob {
  public:
   ClassifyTextureJob(Variant texture, int top) : ClassifyJob(top), texture_(std::move(texture)) {}
-  ~ClassifyTextureJob() override {
-    if (!copy_.is_null()) device().call("free_rid", {copy_});
-  }
 
   std::string prepare() override {
     return seat->model->pictures() == nullptr ? no_pictures(*seat->model) : "";
@@ -151,15 +200,11 @@ class ClassifyTextureJob : public ClassifyJob {
 
   bool ready() override {
     if (frames_ == 0) copy();
-    return ++frames_ > 2 || !error_.empty();
+    return ++frames_ > 2 || !wrong_.empty();
   }
+  std::string wrong() const override { return wrong_; }
 
   vkf_status start(vkf_session* session, vkf_error* error) override {
-    if (!error_.empty()) {
-      tell("failed", {error_});
-      cancelled = true;  // told already
-      return vkf_session_start_on_images(session, nullptr, nullptr, nullptr, error);
-    }
     auto images = sized<vkf_image_inputs>();
     images.images = &image_;
     images.count = 1;
@@ -167,56 +212,35 @@ class ClassifyTextureJob : public ClassifyJob {
     return vkf_session_start_on_images(session, nullptr, &images, nullptr, error);
   }
 
-  vkf_status finish(vkf_session* session, vkf_error* error) override {
-    const vkf_status status = ClassifyJob::finish(session, error);
-    vkf_session_forget_buffers(session, nullptr);  // the copy goes
-    return status;
-  }
-
  private:
-  static constexpr int kRgba8 = 36;  // RenderingDevice.DATA_FORMAT_R8G8B8A8_UNORM
-  static constexpr uint32_t kTransferDestination = 7;  // VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL
-
-  static Variant device() { return gd::singleton("RenderingServer").call("get_rendering_device"); }
-
   void copy() {
-    const Variant server = gd::singleton("RenderingServer");
-    const Variant from = server.call("texture_get_rd_texture", {texture_.call("get_rid")});
-    const Variant format = device().call("texture_get_format", {from});
+    const Variant from =
+        gd::singleton("RenderingServer").call("texture_get_rd_texture", {texture_.call("get_rid")});
+    const Variant format = rendering_device().call("texture_get_format", {from});
     if (format.is_null() || format.call("get_format").as_int() != kRgba8) {
-      error_ =
-          "[texture] is not stored as 8-bit RGBA; classify_image() takes images of all formats, and "
+      wrong_ =
+          "[texture] is not stored as 8-bit RGBA; classify_image() takes images of all formats, "
+          "and "
           "viewports must not use HDR 2D.";
       return;
     }
     const int64_t width = format.call("get_width").as_int();
     const int64_t height = format.call("get_height").as_int();
-    const Variant wanted = gd::instantiate("RDTextureFormat");
-    wanted.call("set_width", {width});
-    wanted.call("set_height", {height});
-    wanted.call("set_format", {kRgba8});
-    wanted.call("set_usage_bits", {1 | 128 | 256});  // sampled, copied from, copied to
-    copy_ = device().call("texture_create",
-                          {wanted, gd::instantiate("RDTextureView"),
-                           Variant::make(GDEXTENSION_VARIANT_TYPE_ARRAY)});
-    const Variant zero = Variant::make(GDEXTENSION_VARIANT_TYPE_VECTOR3);
-    const Variant size = Variant::make(
-        GDEXTENSION_VARIANT_TYPE_VECTOR3,
-        {static_cast<double>(width), static_cast<double>(height), 1.0});
-    device().call("texture_copy", {from, copy_, zero, zero, size, 0, 0, 0, 0});
-    image_.image = static_cast<uint64_t>(
-        device().call("get_driver_resource", {5, copy_, 0}).as_int());  // DRIVER_RESOURCE_TEXTURE
-    image_.format = kRgba8 + 1;  // VK_FORMAT_R8G8B8A8_UNORM
-    image_.layout = kTransferDestination;
-    image_.width = static_cast<uint32_t>(width);
-    image_.height = static_cast<uint32_t>(height);
+    auto taken = std::static_pointer_cast<TextureCopy>(seat->texture);
+    if (!taken || !taken->fits(width, height)) {
+      // Recordings on the old one go before it does.
+      vkf_session_forget_buffers(seat->session.get(), nullptr);
+      taken = std::make_shared<TextureCopy>(width, height);
+      seat->texture = taken;
+    }
+    taken->take(from);
+    image_ = taken->input();
   }
 
   Variant texture_;
-  Variant copy_;
   vkf_image_input image_ = {};
   int frames_ = 0;
-  std::string error_;
+  std::string wrong_;
 };
 
 }  // namespace
@@ -234,10 +258,9 @@ Variant ClassifierNode::classify_image(const gd::Arguments& given) {
   const Variant image = given[0].call("duplicate");
   if (image.call("is_compressed").as_bool()) image.call("decompress");
   image.call("convert", {5});  // FORMAT_RGBA8
-  submit(std::make_shared<ClassifyImageJob>(image.call("get_data").as_bytes(),
-                                            static_cast<int>(image.call("get_width").as_int()),
-                                            static_cast<int>(image.call("get_height").as_int()),
-                                            top_));
+  submit(std::make_shared<ClassifyImageJob>(
+      image.call("get_data").as_bytes(), static_cast<int>(image.call("get_width").as_int()),
+      static_cast<int>(image.call("get_height").as_int()), top_));
   return {};
 }
 

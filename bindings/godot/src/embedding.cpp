@@ -32,7 +32,8 @@ class EmbedJob : public Job {
   std::string prepare() override {
     for (const std::string& text : texts_) {
       ids_.emplace_back();
-      if (std::string error = encode(*seat->model, prompt_ + text, 0, ids_.back()); !error.empty()) {
+      if (std::string error = encode(*seat->model, prompt_ + text, 0, ids_.back());
+          !error.empty()) {
         return error;
       }
     }
@@ -68,8 +69,8 @@ class EmbedJob : public Job {
     auto tensor = sized<vkf_tensor>();
     const char* name = "sentence_embedding";
     if (vkf_tensors_get(outputs.get(), name, &tensor, nullptr) != VKF_OK) {
-      name = seat->model->info().encoder_layers > 0 && std::string(seat->model->info().kind) ==
-                                                            "encoder-decoder"
+      name = seat->model->info().encoder_layers > 0 &&
+                     std::string(seat->model->info().kind) == "encoder-decoder"
                  ? "encoder_last_hidden_state"
                  : "last_hidden_state";
       if (const vkf_status status = vkf_tensors_get(outputs.get(), name, &tensor, error);
@@ -214,8 +215,7 @@ std::unique_ptr<gd::Class> EmbeddingNode::register_class() {
       "prompt", GDEXTENSION_VARIANT_TYPE_STRING, {}, [](T& self) { return self.prompt_; },
       [](T& self, const Variant& value) { self.prompt_ = value.as_string(); });
   c->property<T>(
-      "unit_length", GDEXTENSION_VARIANT_TYPE_BOOL, {},
-      [](T& self) { return self.unit_length_; },
+      "unit_length", GDEXTENSION_VARIANT_TYPE_BOOL, {}, [](T& self) { return self.unit_length_; },
       [](T& self, const Variant& value) { self.unit_length_ = value.as_bool(); });
   c->method("embed", GDEXTENSION_VARIANT_TYPE_NIL, {{"text"}}, &T::embed);
   c->method("remember", GDEXTENSION_VARIANT_TYPE_NIL, {{"texts", kStrings}}, &T::remember);

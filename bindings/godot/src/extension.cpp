@@ -54,9 +54,9 @@ void initialize(void*, GDExtensionInitializationLevel level) {
   gd::singleton("Engine").call("register_singleton",
                                {gd::Variant::string_name("VkfServer"), gd::Variant(server)});
   Host& host = Host::get();
-  host.budget_milliseconds = project_setting("vkformer/frame_budget_ms", 2.0,
-                                             gd::range("0.1,16,0.1,or_greater"))
-                                 .as_double();
+  host.budget_milliseconds =
+      project_setting("vkformer/frame_budget_ms", 2.0, gd::range("0.1,16,0.1,or_greater"))
+          .as_double();
   host.prefer_own_device =
       project_setting("vkformer/device", 0, gd::choices("The engine's:0,Its own:1")).as_int() == 1;
 }
@@ -70,8 +70,12 @@ void deinitialize(void*, GDExtensionInitializationLevel level) {
   gd::disconnect();
 }
 
-void on_frame() { Host::get().frame(); }
-void on_shutdown() { Host::get().stop(); }
+void on_frame() {
+  Host::get().frame();
+}
+void on_shutdown() {
+  Host::get().stop();
+}
 
 }  // namespace
 }  // namespace vkf_godot
@@ -83,14 +87,14 @@ __declspec(dllexport)
 #else
 __attribute__((visibility("default")))
 #endif
-GDExtensionBool vkformer_godot_init(GDExtensionInterfaceGetProcAddress get,
-                                    GDExtensionClassLibraryPtr library,
-                                    GDExtensionInitialization* initialization) {
+    GDExtensionBool
+    vkformer_godot_init(GDExtensionInterfaceGetProcAddress get, GDExtensionClassLibraryPtr library,
+                        GDExtensionInitialization* initialization) {
   const char* missing = nullptr;
   if (!gd::connect(get, library, &missing)) {
     if (auto print = reinterpret_cast<GDExtensionInterfacePrintError>(get("print_error"))) {
-      const std::string message = std::string("[vkformer] this engine has no ") + missing +
-                                  "; use Godot 4.5 or later.";
+      const std::string message =
+          std::string("[vkformer] this engine has no ") + missing + "; use Godot 4.5 or later.";
       print(message.c_str(), "vkformer", "vkformer", 0, 1);
     }
     return 0;

@@ -11,8 +11,8 @@ Variant GeneratorNode::generate(const gd::Arguments& given) {
 
 std::unique_ptr<gd::Class> GeneratorNode::register_class() {
   using T = GeneratorNode;
-  auto c = std::make_unique<gd::Class>("VkfGenerator", "Node",
-                                       [] { return std::make_unique<T>(); });
+  auto c =
+      std::make_unique<gd::Class>("VkfGenerator", "Node", [] { return std::make_unique<T>(); });
   register_node<T>(*c);
   c->property<T>(
       "prefix", GDEXTENSION_VARIANT_TYPE_STRING, {}, [](T& self) { return self.prefix_; },
@@ -65,8 +65,8 @@ Variant ChatNode::say(const gd::Arguments& given) {
   if (!system_prompt_.empty()) all.insert(all.begin(), {"system", system_prompt_});
   // What the model says becomes part of the conversation.
   const Variant self(owner());
-  const Variant hears = Variant::make(GDEXTENSION_VARIANT_TYPE_CALLABLE,
-                                      {self, Variant::string_name("_hear")});
+  const Variant hears =
+      Variant::make(GDEXTENSION_VARIANT_TYPE_CALLABLE, {self, Variant::string_name("_hear")});
   if (!self.call("is_connected", {Variant::string_name("_answered"), hears}).as_bool()) {
     self.call("connect", {Variant::string_name("_answered"), hears});
   }
@@ -119,8 +119,7 @@ std::unique_ptr<gd::Class> ChatNode::register_class() {
       [](T& self) { return self.system_prompt_; },
       [](T& self, const Variant& value) { self.system_prompt_ = value.as_string(); });
   c->property<T>(
-      "messages", GDEXTENSION_VARIANT_TYPE_ARRAY, {},
-      [](T& self) { return self.get_messages(); },
+      "messages", GDEXTENSION_VARIANT_TYPE_ARRAY, {}, [](T& self) { return self.get_messages(); },
       [](T& self, const Variant& value) { self.set_messages(value); });
   register_text_settings<T>(*c, [](T& self) -> TextSettings& { return self.settings_; });
   c->method("say", GDEXTENSION_VARIANT_TYPE_NIL, {{"text"}}, &T::say);

@@ -65,7 +65,7 @@ class Made {
  public:
   explicit Made(T& handle) : handle_(handle) {}
   ~Made() { handle_.reset(raw_); }
-  operator typename T::pointer*() { return &raw_; }
+  operator typename T::pointer *() { return &raw_; }
 
  private:
   T& handle_;

@@ -270,6 +270,10 @@ bool Host::run_job(const std::shared_ptr<Job>& job) {
       [[fallthrough]];
     case Job::State::kPrepared: {
       if (!job->ready()) return true;
+      if (const std::string wrong = job->wrong(); !wrong.empty()) {
+        fail(*job, wrong);
+        return false;
+      }
       Error error;
       auto settings = sized<vkf_frame_job>();
       settings.priority = job->priority;
@@ -333,7 +337,9 @@ void Host::finish(const std::shared_ptr<Job>& job) {
   end(job);
 }
 
-void Host::fail(const Job& job, const std::string& message) { job.tell("failed", {message}); }
+void Host::fail(const Job& job, const std::string& message) {
+  job.tell("failed", {message});
+}
 
 void Host::give_up(Job& job) {
   if (job.state_ != Job::State::kRunning && job.state_ != Job::State::kPrepared) return;

@@ -34,6 +34,7 @@ struct Event {
 // A session of one node, with the model that it needs.
 struct Seat {
   std::shared_ptr<LoadedModel> model;
+  std::shared_ptr<void> texture;  // that the session has recordings on
   Session session;
 };
 
@@ -45,6 +46,8 @@ class Job {
   virtual std::string prepare() { return ""; }
   // Everything else on the render thread. Whether start() may be called yet.
   virtual bool ready() { return true; }
+  // Why it never will be, once ready() was asked; "" as long as it may.
+  virtual std::string wrong() const { return ""; }
   virtual vkf_status start(vkf_session* session, vkf_error* error) = 0;
   // The results; called when the GPU has finished.
   virtual vkf_status finish(vkf_session* session, vkf_error* error) = 0;

@@ -73,7 +73,8 @@ std::string LoadedModel::load_now() {
   if (!gd::file_exists(joined(folder, "config.json")) &&
       !gd::file_exists(joined(folder, "model.gguf"))) {
     return "[directory] '" + folder +
-           "' has no config.json; name the folder of a model, and let the export filter include its "
+           "' has no config.json; name the folder of a model, and let the export filter include "
+           "its "
            "files (*.safetensors, *.json).";
   }
   if (std::string error = load_model(); !error.empty()) return error;
@@ -99,7 +100,8 @@ std::string LoadedModel::load_model() {
     const std::string path = gd::system_path(adapter);
     if (path.empty()) {
       return "[adapters] '" + adapter +
-             "' is no folder of the system; adapters are read from folders, not from a pack: put it "
+             "' is no folder of the system; adapters are read from folders, not from a pack: put "
+             "it "
              "beside the exported project or into user://.";
     }
     adapters.push_back(path);
@@ -131,9 +133,9 @@ std::string LoadedModel::load_model() {
   const std::vector<uint8_t> json = gd::read_file(joined(folder, "config.json"));
   const gd::Variant config =
       gd::call_static("JSON", "parse_string", {std::string(json.begin(), json.end())});
-  many_labels_ = config.type() == GDEXTENSION_VARIANT_TYPE_DICTIONARY &&
-                 config.call("get", {"problem_type", ""}).as_string() ==
-                     "multi_label_classification";
+  many_labels_ =
+      config.type() == GDEXTENSION_VARIANT_TYPE_DICTIONARY &&
+      config.call("get", {"problem_type", ""}).as_string() == "multi_label_classification";
   // Models without a template of conversations have none.
   vkf_chat_template_load_from(source.get(), made(chat_), error);
   return "";
@@ -188,7 +190,9 @@ bool LoadedModel::prompt_token(const std::string& wanted, int64_t& id) const {
   return false;
 }
 
-ModelResource::~ModelResource() { Host::get().bury(std::move(loaded_)); }
+ModelResource::~ModelResource() {
+  Host::get().bury(std::move(loaded_));
+}
 
 std::shared_ptr<LoadedModel> ModelResource::loaded() {
   if (!loaded_ && !settings_.directory.empty()) loaded_ = LoadedModel::load(settings_, id());

@@ -134,8 +134,7 @@ std::unique_ptr<gd::Class> SpeechNode::register_class() {
              {"sampling_rate", GDEXTENSION_VARIANT_TYPE_INT}},
             &T::transcribe);
   c->method("transcribe_stream", GDEXTENSION_VARIANT_TYPE_NIL,
-            {{"stream", GDEXTENSION_VARIANT_TYPE_OBJECT, "AudioStreamWAV"}},
-            &T::transcribe_stream);
+            {{"stream", GDEXTENSION_VARIANT_TYPE_OBJECT, "AudioStreamWAV"}}, &T::transcribe_stream);
   c->signal("token", {{"text"}});
   c->signal("finished", {{"text"}, {"score", GDEXTENSION_VARIANT_TYPE_FLOAT}});
   return c;

@@ -19,7 +19,8 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
 std::string encode(const LoadedModel& model, const std::string& text, uint32_t flags,
                    std::vector<int64_t>& ids) {
   if (model.tokenizer() == nullptr) {
-    return "[" + model.name() + "] has no tokenizer.json; the plugin reads texts with that file only.";
+    return "[" + model.name() +
+           "] has no tokenizer.json; the plugin reads texts with that file only.";
   }
   Error error;
   auto options = sized<vkf_encode_options>();
@@ -58,7 +59,8 @@ std::string TextJob::set_ids(const char* name, const std::vector<int64_t>& ids) 
 std::string TextJob::make_inputs() {
   if (prompt_.empty()) return "[prompt] is empty; give a text that the model can continue.";
   const uint32_t flags = has_special_tokens_ ? VKF_ENCODE_NO_SPECIAL_TOKENS : 0;
-  if (std::string error = encode(model(), prompt_, flags, prompt_ids_); !error.empty()) return error;
+  if (std::string error = encode(model(), prompt_, flags, prompt_ids_); !error.empty())
+    return error;
   return set_ids("input_ids", prompt_ids_);
 }
 
@@ -134,8 +136,7 @@ vkf_status TextJob::start(vkf_session* session, vkf_error* error) {
     options.max_new_tokens = settings_.max_new_tokens;
   } else {
     if (decoder && options.max_new_tokens == 0) options.max_new_tokens = kUsualTokens;
-    const int64_t room =
-        model().info().max_target - static_cast<int64_t>(start_tokens_);
+    const int64_t room = model().info().max_target - static_cast<int64_t>(start_tokens_);
     options.max_new_tokens =
         static_cast<int32_t>(std::clamp<int64_t>(room, 0, options.max_new_tokens));
   }
@@ -263,6 +264,8 @@ vkf_status TextJob::cut(const std::string& text, vkf_error* error) {
   return VKF_OK;
 }
 
-void TextJob::done(const std::string& text, double score) { tell("finished", {text, score}); }
+void TextJob::done(const std::string& text, double score) {
+  tell("finished", {text, score});
+}
 
 }  // namespace vkf_godot

@@ -21,7 +21,7 @@ class Text {
   void* value_ = nullptr;
 };
 
-constexpr uint32_t kUsageDefault = 6;       // stored, and shown in the editor
+constexpr uint32_t kUsageDefault = 6;  // stored, and shown in the editor
 constexpr uint32_t kUsageNilIsVariant = 1 << 17;
 
 GDExtensionStringNamePtr mutable_name(const char* text) {
@@ -33,7 +33,9 @@ GDExtensionPropertyInfo info_of(Type type, const char* called, const char* class
   return {type, mutable_name(called), mutable_name(class_name), hint, hint_text, usage};
 }
 
-void* binding_token() { return library(); }
+void* binding_token() {
+  return library();
+}
 
 const GDExtensionInstanceBindingCallbacks kNoCallbacks = {nullptr, nullptr, nullptr};
 
@@ -52,12 +54,24 @@ Instance* Instance::of(const Variant& object) {
       interface.object_get_instance_binding(found, binding_token(), nullptr));
 }
 
-Hint range(const char* text) { return {1, text}; }
-Hint choices(const char* text) { return {2, text}; }
-Hint folder() { return {14, ""}; }
-Hint resource(const char* class_name) { return {17, class_name}; }
-Hint multiline() { return {18, ""}; }
-Hint text_list() { return {23, "4/18:"}; }
+Hint range(const char* text) {
+  return {1, text};
+}
+Hint choices(const char* text) {
+  return {2, text};
+}
+Hint folder() {
+  return {14, ""};
+}
+Hint resource(const char* class_name) {
+  return {17, class_name};
+}
+Hint multiline() {
+  return {18, ""};
+}
+Hint text_list() {
+  return {23, "4/18:"};
+}
 
 struct Class::Method {
   std::string name;
@@ -113,7 +127,9 @@ Class::Class(const char* class_name, const char* parent, Make make)
   interface.classdb_register_extension_class5(library(), name(name_), name(parent_), &info);
 }
 
-Class::~Class() { interface.classdb_unregister_extension_class(library(), name(name_)); }
+Class::~Class() {
+  interface.classdb_unregister_extension_class(library(), name(name_));
+}
 
 Object Class::create(void* self, GDExtensionBool notify) {
   const auto& made_of = *static_cast<Class*>(self);
@@ -124,11 +140,14 @@ Object Class::create(void* self, GDExtensionBool notify) {
   interface.object_set_instance(owner, name(made_of.name_), instance);
   interface.object_set_instance_binding(owner, binding_token(), instance, &kNoCallbacks);
   // A value would count a reference of what counts none yet, so only nodes are told.
-  if (notify != 0 && std::string(made_of.parent_) == "Node") Variant(owner).call("notification", {0});
+  if (notify != 0 && std::string(made_of.parent_) == "Node")
+    Variant(owner).call("notification", {0});
   return owner;
 }
 
-Object Class::make() const { return create(const_cast<Class*>(this), 1); }
+Object Class::make() const {
+  return create(const_cast<Class*>(this), 1);
+}
 
 void Class::add(const char* method_name, Type result, const std::vector<Argument>& arguments,
                 const Arguments& defaults, Run run) {

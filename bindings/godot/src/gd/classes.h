@@ -36,10 +36,10 @@ struct Hint {
   uint32_t hint = 0;  // PropertyHint
   std::string text;
 };
-Hint range(const char* text);                        // "0,2,0.01"
-Hint choices(const char* text);                      // "Model's own,Off,On"
-Hint folder();                                       // a folder of the project
-Hint resource(const char* class_name);               // a resource of a class
+Hint range(const char* text);           // "0,2,0.01"
+Hint choices(const char* text);         // "Model's own,Off,On"
+Hint folder();                          // a folder of the project
+Hint resource(const char* class_name);  // a resource of a class
 Hint multiline();
 Hint text_list();
 

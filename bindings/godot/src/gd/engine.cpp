@@ -46,11 +46,11 @@ GDExtensionTypePtr inside(const Variant& value, Type type) {
 bool connect(GDExtensionInterfaceGetProcAddress get, GDExtensionClassLibraryPtr library,
              const char** missing) {
   own_library = library;
-#define VKF_FIND(type, field)                                \
-  interface.field = reinterpret_cast<type>(get(#field));     \
+#define VKF_FIND(type, field)                            \
+  interface.field = reinterpret_cast<type>(get(#field)); \
   if (interface.field == nullptr) return *missing = #field, false;
-#define VKF_FIND_AS(type, field, called)                     \
-  interface.field = reinterpret_cast<type>(get(called));     \
+#define VKF_FIND_AS(type, field, called)                 \
+  interface.field = reinterpret_cast<type>(get(called)); \
   if (interface.field == nullptr) return *missing = called, false;
   VKF_GODOT_FUNCTIONS(VKF_FIND, VKF_FIND_AS)
 #undef VKF_FIND
@@ -72,7 +72,9 @@ void disconnect() {
   names.clear();
 }
 
-GDExtensionClassLibraryPtr library() { return own_library; }
+GDExtensionClassLibraryPtr library() {
+  return own_library;
+}
 
 GDExtensionConstStringNamePtr name(const char* text) {
   const std::lock_guard lock(names_mutex);
@@ -84,13 +86,19 @@ GDExtensionConstStringNamePtr name(const char* text) {
   return &found->value;
 }
 
-Variant::Variant() { interface.variant_new_nil(data_); }
+Variant::Variant() {
+  interface.variant_new_nil(data_);
+}
 Variant::Variant(bool value) {
   GDExtensionBool plain = value ? 1 : 0;
   from_types[GDEXTENSION_VARIANT_TYPE_BOOL](data_, &plain);
 }
-Variant::Variant(int64_t value) { from_types[GDEXTENSION_VARIANT_TYPE_INT](data_, &value); }
-Variant::Variant(double value) { from_types[GDEXTENSION_VARIANT_TYPE_FLOAT](data_, &value); }
+Variant::Variant(int64_t value) {
+  from_types[GDEXTENSION_VARIANT_TYPE_INT](data_, &value);
+}
+Variant::Variant(double value) {
+  from_types[GDEXTENSION_VARIANT_TYPE_FLOAT](data_, &value);
+}
 Variant::Variant(const std::string& text) {
   void* string = nullptr;
   interface.string_new_with_utf8_chars_and_len(&string, text.data(),
@@ -98,8 +106,12 @@ Variant::Variant(const std::string& text) {
   from_types[GDEXTENSION_VARIANT_TYPE_STRING](data_, &string);
   destructors[GDEXTENSION_VARIANT_TYPE_STRING](&string);
 }
-Variant::Variant(Object object) { from_types[GDEXTENSION_VARIANT_TYPE_OBJECT](data_, &object); }
-Variant::Variant(const Variant& other) { interface.variant_new_copy(data_, other.data_); }
+Variant::Variant(Object object) {
+  from_types[GDEXTENSION_VARIANT_TYPE_OBJECT](data_, &object);
+}
+Variant::Variant(const Variant& other) {
+  interface.variant_new_copy(data_, other.data_);
+}
 Variant::Variant(Variant&& other) noexcept {
   std::memcpy(data_, other.data_, kVariantBytes);
   interface.variant_new_nil(other.data_);
@@ -111,7 +123,9 @@ Variant& Variant::operator=(Variant other) noexcept {
   std::memcpy(other.data_, mine, kVariantBytes);
   return *this;
 }
-Variant::~Variant() { interface.variant_destroy(data_); }
+Variant::~Variant() {
+  interface.variant_destroy(data_);
+}
 
 Variant Variant::copy_of(GDExtensionConstVariantPtr value) {
   Variant made;
@@ -169,13 +183,19 @@ Variant Variant::string_name(const char* text) {
   return from_type(GDEXTENSION_VARIANT_TYPE_STRING_NAME, name(text));
 }
 
-Type Variant::type() const { return interface.variant_get_type(data_); }
+Type Variant::type() const {
+  return interface.variant_get_type(data_);
+}
 bool Variant::is_null() const {
   return type() == GDEXTENSION_VARIANT_TYPE_NIL ||
          (type() == GDEXTENSION_VARIANT_TYPE_OBJECT && as_object() == nullptr);
 }
-bool Variant::as_bool() const { return interface.variant_booleanize(data_) != 0; }
-int64_t Variant::as_int() const { return converted<int64_t>(*this, GDEXTENSION_VARIANT_TYPE_INT); }
+bool Variant::as_bool() const {
+  return interface.variant_booleanize(data_) != 0;
+}
+int64_t Variant::as_int() const {
+  return converted<int64_t>(*this, GDEXTENSION_VARIANT_TYPE_INT);
+}
 double Variant::as_double() const {
   return converted<double>(*this, GDEXTENSION_VARIANT_TYPE_FLOAT);
 }
@@ -242,7 +262,9 @@ Variant Variant::call(const char* method, std::initializer_list<Variant> argumen
   return call(method, std::vector<Variant>(arguments));
 }
 
-Variant singleton(const char* text) { return {interface.global_get_singleton(name(text))}; }
+Variant singleton(const char* text) {
+  return {interface.global_get_singleton(name(text))};
+}
 
 Variant instantiate(const char* class_name) {
   return singleton("ClassDB").call("instantiate", {Variant::string_name(class_name)});
@@ -255,8 +277,12 @@ Variant call_static(const char* class_name, const char* method,
   return singleton("ClassDB").call("class_call_static", all);
 }
 
-Object object_from_id(uint64_t id) { return interface.object_get_instance_from_id(id); }
-uint64_t id_of(Object object) { return interface.object_get_instance_id(object); }
+Object object_from_id(uint64_t id) {
+  return interface.object_get_instance_from_id(id);
+}
+uint64_t id_of(Object object) {
+  return interface.object_get_instance_id(object);
+}
 
 void print_error(const std::string& message) {
   interface.print_error(message.c_str(), "vkformer", "vkformer", 0, 0);
@@ -268,7 +294,9 @@ void print_warning(const std::string& message) {
 File::File(const std::string& path)
     : file_(file_exists(path) ? call_static("FileAccess", "open", {path, 1}) : Variant()) {}
 
-uint64_t File::size() const { return static_cast<uint64_t>(file_.call("get_length").as_int()); }
+uint64_t File::size() const {
+  return static_cast<uint64_t>(file_.call("get_length").as_int());
+}
 
 bool File::read(uint64_t offset, void* out, size_t bytes) {
   file_.call("seek", {offset});
@@ -289,8 +317,7 @@ std::vector<uint8_t> read_file(const std::string& path) {
 }
 
 std::string system_path(const std::string& path) {
-  const std::string found =
-      singleton("ProjectSettings").call("globalize_path", {path}).as_string();
+  const std::string found = singleton("ProjectSettings").call("globalize_path", {path}).as_string();
   // Of a project in a pack, res:// has no place among the system's files.
   if (found.empty() || found.starts_with("res://")) return "";
   if (!call_static("DirAccess", "dir_exists_absolute", {found}).as_bool()) return "";
