@@ -119,6 +119,7 @@ void Host::find_engine_device() {
   const gd::Variant server = gd::singleton("RenderingServer");
   const gd::Variant device = server.call("get_rendering_device");
   engine_.driver = server.call("get_current_rendering_driver_name").as_string();
+  if (device.is_null() && engine_.driver == "vulkan") engine_.driver = "headless";
   if (!device.is_null() && engine_.driver == "vulkan") {
     const gd::Variant none = gd::Variant::make(GDEXTENSION_VARIANT_TYPE_RID);
     const auto resource = [&](int which) {
