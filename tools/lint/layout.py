@@ -49,7 +49,7 @@ ROOMS = {
     "api": ALL - {"c_api"} | {"attention_view"},
     "c_api": ALL | {"attention_view"},
 }
-TOP = {"bench", "bindings", "cmake", "conformance", "docs", "include", "models", "runtime", "samples",
+TOP = {"bench", "bindings", "mpi", "cmake", "conformance", "docs", "include", "models", "runtime", "samples",
        "shaders", "tests", "tools"}
 VULKAN_ROOMS = {"driver", "vulkan", "api", "c_api"}
 INTEROP = "vkformer/vulkan_interop.h"

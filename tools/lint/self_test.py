@@ -10,6 +10,7 @@ import layout
 import operator_tables
 import shader_headers
 import sizes
+import words
 
 CODE = """// A function in a comment: f(int a) {
 #define MACRO(x) do { f(x); } while (0)
@@ -183,6 +184,32 @@ class OperatorTables(unittest.TestCase):
             self.assertEqual(written, whole)
             self.assertEqual(seen, {"twice"})
         self.assertEqual(operator_tables.tables("## Other\n", entries)[1], set())
+
+
+class Words(unittest.TestCase):
+    def found(self, suffix, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / ("text" + suffix)
+            path.write_text(text, encoding="utf-8")
+            return [(line, kind) for line, kind, _ in words.findings(path)]
+
+    def test_comments_are_read_and_code_is_not(self):
+        self.assertEqual(self.found(".cpp", "int behind = 0;  // the one behind it\nauto colour = 1;\n// Its colour.\n"),
+                         [(1, "private"), (3, "british")])
+
+    def test_long_sentences_go_over_lines(self):
+        self.assertEqual(self.found(".h", "// " + "word " * 14 + "\n// " + "word " * 14 + "end.\n"), [(1, "long")])
+        self.assertEqual(self.found(".h", "// " + "word " * 14 + "end.\n// " + "word " * 14 + "end.\n"), [])
+
+    def test_code_and_tables_of_documents_are_no_prose(self):
+        self.assertEqual(self.found(".md", "| behind |\n\n    behind\n\n```\nbehind\n```\n`behind`\n\nIt is behind.\n"),
+                         [(10, "private")])
+
+    def test_counts_may_only_fall(self):
+        row = {"private": 2, "british": 0, "long": 1}
+        self.assertEqual(list(words.more_than({"a": row}, {"a": row})), [])
+        self.assertEqual(len(list(words.more_than({"a": row}, {"a": {**row, "long": 2}}))), 1)
+        self.assertEqual(len(list(words.more_than({}, {"a": row}))), 2)
 
 
 if __name__ == "__main__":

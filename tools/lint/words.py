@@ -84,7 +84,8 @@ def findings(path):
         for found in PRIVATE_WORDS.finditer(ALLOWED.sub("", plain)):
             yield line, "private", found[0]
         for found in BRITISH.finditer(plain):
-            yield line, "british", found[0]
+            if "_" not in found[0]:  # an identifier
+                yield line, "british", found[0]
         for sentence in sentences(paragraph):
             if words(sentence) > LONG:
                 yield line, "long", f"{words(sentence)} words: {sentence[:60]}"
