@@ -24,7 +24,7 @@ namespace vkformer {
 class FileStore;
 
 // Files by the names they have in a model directory: "config.json", "model.safetensors",
-// "tokenizer.json", "1_Pooling/config.json"; or "model.gguf" alone.
+// "tokenizer.json", "1_Pooling/config.json"; or "model.gguf" or "model.vkfpack" alone.
 using MemoryFiles = std::map<std::string, std::span<const std::byte>>;
 
 // The host's own files. Neither function may throw.
@@ -35,10 +35,19 @@ struct FileReader {
   std::function<bool(const std::string& name, uint64_t offset, std::span<std::byte> out)> read;
 };
 
+// Where a packed model is (model_pack.h).
+struct PackLocation {
+  uint64_t offset = 0;  // bytes of the file in front of it, as in a game's archive
+  bool verify = true;   // compare each file with its SHA-256 when it is first read
+};
+
 class VKFORMER_API ModelSource {
  public:
-  // A model directory, or a GGUF file (the first of its parts); files are mapped.
+  // A model directory, a GGUF file (the first of its parts), or a packed model; files are mapped.
   static ModelSource directory(const std::string& path);
+  // A packed model, mapped: the whole file `path`, or a part of an archive. The file must stay as
+  // it is until loading has returned.
+  static ModelSource pack(const std::string& path, const PackLocation& location = {});
   // Files in memory; `name` stands for them in messages.
   static ModelSource memory(MemoryFiles files, const std::string& name = "memory");
   // Files that the host reads, one at a time and whole; `name` stands for them in messages.

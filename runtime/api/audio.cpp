@@ -14,6 +14,7 @@
 #include "base/handle_access.h"
 #include "base/message.h"
 #include "checkpoint/mapped_file.h"
+#include "checkpoint/pack_file.h"
 
 namespace vkformer {
 namespace {
@@ -75,7 +76,7 @@ LogMelExtractor::~LogMelExtractor() = default;
 
 Result<LogMelExtractor> LogMelExtractor::load(const std::string& model_dir) {
   return guarded(kTooLong, [&]() -> Result<LogMelExtractor> {
-    VKF_ASSIGN(LogMel features, load_log_mel(*make_directory_store(model_dir)));
+    VKF_ASSIGN(LogMel features, load_log_mel(*make_plain_store(model_dir)));
     return HandleAccess::make<LogMelExtractor>(std::make_unique<const LogMel>(std::move(features)));
   });
 }

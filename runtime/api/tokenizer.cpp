@@ -8,6 +8,7 @@
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "checkpoint/inner_link.h"
+#include "checkpoint/pack_file.h"
 #include "gguf/gguf_store.h"
 #include "text/tokenizer_engine.h"
 #include "tokenizer_files/tokenizer_store.h"
@@ -31,7 +32,8 @@ Result<std::unique_ptr<const TokenizerEngine>> parse_bytes(std::span<const std::
 Result<std::unique_ptr<const TokenizerEngine>> load_other_tokenizer(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path given = path_from_utf8(path);
-  if (std::filesystem::is_regular_file(given, ignored) && !is_gguf_file(path)) {
+  const bool whole_model = is_gguf_file(path) || is_pack_file(path);
+  if (std::filesystem::is_regular_file(given, ignored) && !whole_model) {
     const std::string name = given.filename().string();
     const std::vector<std::string> known = tokenizer_file_names();
     const bool other = std::find(known.begin(), known.end(), name) != known.end() ||
@@ -46,7 +48,7 @@ Result<std::unique_ptr<const TokenizerEngine>> load_other_tokenizer(const std::s
     return std::unique_ptr<const TokenizerEngine>();
   }
   const auto files = make_model_store(path);
-  if (!is_gguf_file(path) && !files->has("tokenizer.json")) {
+  if (!whole_model && !files->has("tokenizer.json")) {
     return std::unique_ptr<const TokenizerEngine>();
   }
   VKF_ASSIGN(const MappedFile file, files->open("tokenizer.json"));

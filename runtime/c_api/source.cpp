@@ -10,6 +10,14 @@ vkf_status vkf_source_directory(const char* path, vkf_source** source, vkf_error
   });
 }
 
+vkf_status vkf_source_pack(const char* path, uint64_t offset, vkf_source** source,
+                           vkf_error* error) {
+  return make_handle(source, error, [&] {
+    need(path, "path");
+    return handle(vkf_source{ModelSource::pack(path, {.offset = offset})});
+  });
+}
+
 vkf_status vkf_source_memory(const vkf_file* files, size_t count, const char* name,
                              vkf_source** source, vkf_error* error) {
   return make_handle(source, error, [&] {

@@ -29,6 +29,14 @@ struct StoredTensors {
   std::vector<std::vector<std::byte>> owned;  // what was rearranged
 };
 
+class FileStore;
+
+// An adapter that comes with a model: its files, and how strongly it is merged.
+struct StoredAdapter {
+  std::shared_ptr<const FileStore> files;
+  float scale = 1;
+};
+
 class FileStore {
  public:
   virtual ~FileStore() = default;
@@ -43,6 +51,8 @@ class FileStore {
   virtual Result<std::shared_ptr<const StoredTensors>> tensors() const {
     return std::shared_ptr<const StoredTensors>();
   }
+  // Adapters to merge into the model whenever it is loaded.
+  virtual std::vector<StoredAdapter> adapters() const { return {}; }
   // What stands for the store, or for a file of it, in messages.
   virtual std::string label() const = 0;
   std::string label_of(const std::string& name) const;

@@ -48,6 +48,13 @@ MappedFile MappedFile::borrow(std::span<const std::byte> bytes, std::string name
   return result;
 }
 
+MappedFile MappedFile::share(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                             std::string name) {
+  MappedFile result = borrow(bytes, std::move(name));
+  result.owner_ = std::move(owner);
+  return result;
+}
+
 MappedFile MappedFile::from_bytes(std::vector<std::byte> bytes, std::string name) {
   MappedFile file;
   file.path_ = std::move(name);
@@ -60,6 +67,7 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       bytes_(std::exchange(other.bytes_, {})),
       owned_(std::move(other.owned_)),
+      owner_(std::move(other.owner_)),
       mapped_(std::exchange(other.mapped_, false)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
@@ -67,6 +75,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(bytes_, other.bytes_);
   std::swap(owned_, other.owned_);
+  std::swap(owner_, other.owner_);
   std::swap(mapped_, other.mapped_);
   return *this;
 }

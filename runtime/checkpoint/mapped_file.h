@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ class MappedFile {
   // The same over bytes that somebody else keeps for as long as the MappedFile lives.
   static MappedFile borrow(std::span<const std::byte> bytes, std::string name);
 
+  // The same over bytes that live as long as `owner`, which it keeps.
+  static MappedFile share(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                          std::string name);
+
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   MappedFile(const MappedFile&) = delete;
@@ -40,6 +45,7 @@ class MappedFile {
   std::string path_;
   std::span<const std::byte> bytes_;
   std::vector<std::byte> owned_;  // what bytes_ shows unless mapped_
+  std::shared_ptr<const void> owner_;  // of what share() was given
   bool mapped_ = false;
 };
 

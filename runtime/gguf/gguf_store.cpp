@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "checkpoint/message_text.h"
+#include "checkpoint/pack_file.h"
 #include "gguf/gguf_model.h"
 #include "gguf/gguf_tokenizer.h"
 #include "tokenizer_files/tokenizer_store.h"
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOnlyName = "model.gguf";
+constexpr const char* kPackName = "model.vkfpack";
 constexpr const char* kConfig = "config.json";
 constexpr const char* kGeneration = "generation_config.json";
 constexpr const char* kTokenizer = "tokenizer.json";
@@ -192,8 +194,15 @@ Result<std::vector<GgufFile>> open_path(const std::string& path) {
                     [&](const std::string& part) { return beside->open(part); });
 }
 
-// The store of model.gguf where the files have one in the place of a configuration.
-std::shared_ptr<const FileStore> chosen_store(const std::shared_ptr<const FileStore>& files) {
+// The store of the only file that stands for a model, where the files have one in the place of a
+// configuration.
+std::shared_ptr<const FileStore> chosen_store(const std::shared_ptr<const FileStore>& files,
+                                              bool packs_too = true) {
+  if (packs_too && !files->has(kConfig) && files->has(kPackName)) {
+    auto pack = files->open(kPackName);
+    if (!pack) return std::make_shared<GgufStore>(pack.error(), files->label_of(kPackName));
+    return chosen_store(make_pack_store(std::move(pack).value(), 0, true), false);
+  }
   if (files->has(kConfig) || !files->has(kOnlyName)) return with_tokenizer(files);
   auto first = files->open(kOnlyName);
   const std::string label = files->label_of(kOnlyName);
@@ -217,6 +226,7 @@ class LazyStore : public FileStore {
   Result<std::shared_ptr<const StoredTensors>> tensors() const override {
     return store().tensors();
   }
+  std::vector<StoredAdapter> adapters() const override { return store().adapters(); }
   std::string label() const override { return store().label(); }
 
  private:
@@ -244,6 +254,10 @@ bool is_gguf_file(const std::string& path) {
 }
 
 std::shared_ptr<const FileStore> make_model_store(const std::string& path) {
+  if (is_pack_file(path)) {
+    return std::make_shared<LazyStore>(
+        [path] { return chosen_store(make_pack_store(path, 0, true), false); });
+  }
   if (!is_gguf_file(path)) return with_gguf(make_directory_store(path));
   return std::make_shared<LazyStore>(
       [path] { return std::make_shared<GgufStore>(open_path(path), path); });

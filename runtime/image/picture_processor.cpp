@@ -13,6 +13,7 @@
 #include "base/name_list.h"
 #include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
+#include "checkpoint/pack_file.h"
 #include "image/processor_reading.h"
 #include "image/resize.h"
 
@@ -558,7 +559,7 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
 }
 
 Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
-  const auto directory = make_directory_store(model_dir);
+  const auto directory = make_plain_store(model_dir);
   const auto file = load_processor_config(*directory);
   if (!file && file.error().code == ErrorCode::kNotFound) {
     return not_found(message({"Model directory ", bracketed(model_dir),

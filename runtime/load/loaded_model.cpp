@@ -101,7 +101,7 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   VKF_ASSIGN(model.family, load_family(files));
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
   VKF_ASSIGN(WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
-  VKF_ASSIGN(model.adapters, open_adapters(options.adapters));
+  VKF_ASSIGN(model.adapters, open_adapters(files, options.adapters));
   VKF_CHECK(merge_adapters(table, model.adapters, *model.checkpoint));
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
                                             most_weight_bytes(caps, options)));
@@ -164,8 +164,13 @@ Status LoadedModel::make_chunks(const WeightLayoutPlan& layout, const std::vecto
   return {};
 }
 
-Result<std::vector<ScaledAdapter>> open_adapters(const std::vector<AdapterChoice>& choices) {
+Result<std::vector<ScaledAdapter>> open_adapters(const FileStore& model,
+                                                 const std::vector<AdapterChoice>& choices) {
   std::vector<ScaledAdapter> adapters;
+  for (const StoredAdapter& stored : model.adapters()) {
+    VKF_ASSIGN(AdapterFiles files, open_adapter(*stored.files));
+    adapters.push_back({std::make_shared<const AdapterFiles>(std::move(files)), stored.scale});
+  }
   for (const AdapterChoice& choice : choices) {
     VKF_ASSIGN(AdapterFiles files, open_adapter(*make_directory_store(choice.directory)));
     adapters.push_back({std::make_shared<const AdapterFiles>(std::move(files)), choice.scale});

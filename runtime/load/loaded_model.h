@@ -97,7 +97,8 @@ class LoadedModel {
 };
 
 // The adapters of these directories, opened.
-Result<std::vector<ScaledAdapter>> open_adapters(const std::vector<AdapterChoice>& choices);
+Result<std::vector<ScaledAdapter>> open_adapters(const FileStore& model,
+                                                 const std::vector<AdapterChoice>& choices);
 
 // Facts of a directory without a device: the configuration is parsed and every tensor checked.
 Result<ModelInfo> read_model_info(const std::string& directory);

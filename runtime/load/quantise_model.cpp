@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "checkpoint/pack_file.h"
 #include "checkpoint/quantisation_method.h"
 #include "checkpoint/replace_file.h"
 #include "checkpoint/safetensors.h"
@@ -100,12 +101,19 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
         message({"[weights] is '", choice_name(options.weights),
                  "', to which nothing is quantized. Use q8, q4, q4m, bf16 or f16."}));
   }
+  if (is_pack_file(model)) {
+    return invalid_argument(
+        message({"[", model,
+                 "] is a packed model, whose weights stay as they are; give the "
+                 "directory that it was made of, or pack it anew with a "
+                 "format of weights."}));
+  }
   const auto files = make_model_store(model);
   VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*files));
   VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*files));
   VKF_CHECK(family->prepare(checkpoint));
   VKF_ASSIGN(const WeightTable table, family->weight_table(checkpoint));
-  VKF_ASSIGN(const std::vector<ScaledAdapter> adapters, open_adapters(options.adapters));
+  VKF_ASSIGN(const std::vector<ScaledAdapter> adapters, open_adapters(*files, options.adapters));
   VKF_CHECK(merge_adapters(table, adapters, checkpoint));
   VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
   const fs::path from = path_from_utf8(model), to = path_from_utf8(target);

@@ -113,6 +113,7 @@ class TokenizerStore : public FileStore {
   Result<std::shared_ptr<const StoredTensors>> tensors() const override {
     return files_->tensors();
   }
+  std::vector<StoredAdapter> adapters() const override { return files_->adapters(); }
   std::string label() const override { return files_->label(); }
 
  private:

@@ -183,6 +183,7 @@ void add_help_command(CLI::App& app, CommandLine& line);
 void add_inspect_command(CLI::App& app, CommandLine& line);
 void add_man_command(CLI::App& app, CommandLine& line);
 void add_op_command(CLI::App& app, CommandLine& line);
+void add_pack_command(CLI::App& app, CommandLine& line);
 void add_plan_command(CLI::App& app, CommandLine& line);
 void add_profile_command(CLI::App& app, CommandLine& line);
 void add_pull_command(CLI::App& app, CommandLine& line);

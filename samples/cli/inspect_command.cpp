@@ -5,6 +5,7 @@
 
 #include "attend_heads.h"
 #include "command_line.h"
+#include "pack_text.h"
 #include "vkformer/tasks.h"
 
 namespace vkformer::cli {
@@ -138,10 +139,19 @@ int run_inspect(const CommonOptions& common, const InspectOptions& options) {
   if (options.memory) return run_memory(common, options);
   const Result<ModelInfo> info = inspect_model(options.model);
   if (!info) return report(info.error());
+  std::optional<PackInfo> pack;
+  if (is_pack(options.model)) {
+    Result<PackInfo> read = read_pack_info(options.model);
+    if (!read) return report(read.error());
+    pack = std::move(*read);
+  }
   if (common.json) {
-    print_json(info_json(*info, options.tensors));
+    Json json = info_json(*info, options.tensors);
+    if (pack) json["pack"] = pack_json(*pack);
+    print_json(json);
   } else {
     print_info(*info, options.tensors);
+    if (pack) print_pack(*pack);
   }
   return kExitOk;
 }

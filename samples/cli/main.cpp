@@ -61,6 +61,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_bench_command(app, line);
   add_profile_command(app, line);
   add_quantize_command(app, line);
+  add_pack_command(app, line);
   add_tune_command(app, line);
   add_conformance_command(app, line);
   add_fingerprint_command(app, line);

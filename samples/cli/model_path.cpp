@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hub_cache.h"
+#include "pack_text.h"
 #include "suggestion.h"
 
 namespace vkformer::cli {
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhatAModelIs =
     "a model is a folder with config.json, *.safetensors and tokenizer.json, as on the Hugging "
-    "Face hub, or a GGUF file";
+    "Face hub, a GGUF file, or a file of `vkformer pack`";
 // Folders that are looked at in one place; more are not there by hand.
 constexpr size_t kMostFolders = 4096;
 
@@ -124,7 +125,7 @@ Error other_folder(const std::string& path) {
 }  // namespace
 
 Status resolve_model_path(std::string& path) {
-  if (is_model(path) || is_gguf(path)) return {};
+  if (is_model(path) || is_gguf(path) || is_pack(path)) return {};
   if (is_folder(path)) return other_folder(path);
   if (is_there(path)) return other_file(path);
   const std::optional<HubName> name = parse_hub_name(path);

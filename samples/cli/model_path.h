@@ -9,9 +9,10 @@ namespace vkformer::cli {
 
 // What the help of a MODEL argument says.
 inline constexpr const char* kModelHelp =
-    "model directory, GGUF file, or OWNER/NAME that `vkformer pull` has downloaded";
+    "model directory, GGUF or packed file, or OWNER/NAME that `vkformer pull` has downloaded";
 
-// Whether `path` is a model: a folder with a config.json or a tokenizer.json, or a GGUF file. If it
+// Whether `path` is a model: a folder with a config.json or a tokenizer.json, a GGUF file or
+// a packed model. If it
 // is none and has the form OWNER/NAME or OWNER/NAME:FILE, it becomes the path of that model in the
 // hub's cache. Otherwise an error says what it is instead and what to do: a model to download,
 // another kind of file, a folder that holds models, or a typing error with the nearest model.

@@ -7,8 +7,10 @@
 #include <iterator>
 #include <thread>
 
+#include "checkpoint/temp_dir.h"
 #include "support/golden.h"
 #include "support/test_device.h"
+#include "vkformer/model_pack.h"
 #include "vkformer/session.h"
 
 namespace vkformer::testing {
@@ -69,6 +71,37 @@ TEST_SUITE("model") {
         REQUIRE_MESSAGE(model.ok(), model.error().message);
         CHECK(logits_of(*model, golden) == expected);
       }
+    }
+  }
+
+  TEST_CASE("a packed model is the same, in a file, an archive, memory and a host's reader") {
+    if (!have_test_device()) return;
+    const test::TempDir folder;
+    for (const char* name : {"marian-base", "gpt2-sharded"}) {
+      const GoldenCase golden = golden_case(name);
+      const auto direct = Model::load(*test_device(), golden.path("model"));
+      REQUIRE_MESSAGE(direct.ok(), direct.error().message);
+      const std::vector<std::byte> expected = logits_of(*direct, golden);
+      const std::string path = folder.file("m.vkfpack"), archive = folder.file("game.bin");
+      const auto info = pack_model(golden.path("model"), path);
+      REQUIRE_MESSAGE(info.ok(), info.error().message);
+      const std::string pack = files_of(folder.path())["m.vkfpack"];
+      CHECK(pack.size() == info->size);
+      constexpr size_t kOffset = 12'345;
+      std::ofstream(archive, std::ios::binary) << std::string(kOffset, 'x') << pack << "end";
+      const std::map<std::string, std::string> alone = {{"model.vkfpack", pack}};
+      for (const ModelSource& source :
+           {ModelSource::directory(path), ModelSource::pack(path),
+            ModelSource::pack(archive, {.offset = kOffset}),
+            ModelSource::pack(archive, {.offset = kOffset, .verify = false}),
+            ModelSource::memory(spans_of(alone)), ModelSource::reader(reader_of(alone))}) {
+        const auto model = Model::load_from(*test_device(), source);
+        REQUIRE_MESSAGE(model.ok(), model.error().message);
+        CHECK(logits_of(*model, golden) == expected);
+      }
+      const auto missed = Model::load_from(*test_device(), ModelSource::pack(archive));
+      REQUIRE_FALSE(missed.ok());
+      CHECK(missed.error().message.find("does not begin with VKFPACK1") != std::string::npos);
     }
   }
 

@@ -31,6 +31,10 @@ typedef struct vkf_file_reader {
 // A model directory. [any]
 VKFORMER_API vkf_status vkf_source_directory(const char* path, vkf_source** source,
                                              vkf_error* error);
+// A packed model (`vkformer pack`), mapped and verified: the file `path` from the byte `offset` on,
+// 0 where the file is nothing else. The file must stay as it is until loading has returned. [any]
+VKFORMER_API vkf_status vkf_source_pack(const char* path, uint64_t offset, vkf_source** source,
+                                        vkf_error* error);
 // Files in memory, not copied; `name` stands for them in messages. [any]
 VKFORMER_API vkf_status vkf_source_memory(const vkf_file* files, size_t count, const char* name,
                                           vkf_source** source, vkf_error* error);

@@ -1,0 +1,34 @@
+// SHA-256 (FIPS 180-4): what a packed model's files are checked with. None of the libraries that
+// vkformer links has it, and an application should not need another one for it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace vkformer {
+
+class Sha256 {
+ public:
+  // Adds bytes to the message.
+  void add(std::span<const std::byte> bytes);
+  // The digest of all bytes; nothing may be added after it.
+  std::array<std::byte, 32> digest();
+
+ private:
+  void mix(const std::byte* block);  // 64 bytes
+
+  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<std::byte, 64> rest_{};  // what does not fill a block yet
+  size_t held_ = 0;                   // bytes of rest_
+  uint64_t total_ = 0;                // bytes of the message
+};
+
+std::array<std::byte, 32> sha256(std::span<const std::byte> bytes);
+// 64 digits in lower case.
+std::string hexadecimal(const std::array<std::byte, 32>& digest);
+
+}  // namespace vkformer

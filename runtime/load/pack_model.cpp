@@ -1,0 +1,196 @@
+#include "load/pack_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/message.h"
+#include "checkpoint/adapter_files.h"
+#include "checkpoint/message_text.h"
+#include "checkpoint/pack_file.h"
+#include "checkpoint/replace_file.h"
+#include "gguf/gguf_store.h"
+#include "load/loaded_model.h"
+#include "load/quantise_model.h"
+
+namespace vkformer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What goes into a pack, open.
+struct PackContents {
+  std::vector<PackedFile> files;
+  std::vector<MappedFile> opened;
+  std::vector<std::pair<std::string, double>> adapters;
+
+  Status add(const FileStore& store, const std::string& name, const std::string& packed_name) {
+    VKF_ASSIGN(MappedFile file, store.open(name));
+    opened.push_back(std::move(file));
+    files.push_back({.name = packed_name});
+    return {};
+  }
+};
+
+// Files at the top that some part of loading reads.
+bool is_model_file(const std::string& name) {
+  for (const char* ending : {".json", ".jinja", ".model", ".tiktoken", ".safetensors"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return name.ends_with(".txt") && (name.starts_with("vocab") || name.starts_with("merges"));
+}
+
+// Folders of modules that modules.json names, such as 1_Pooling.
+bool is_module_folder(const std::string& name) {
+  const size_t digits = name.find_first_not_of("0123456789");
+  return digits != 0 && digits != std::string::npos && name[digits] == '_';
+}
+
+std::string utf8_name(const fs::path& path) {
+  const std::u8string text = path.filename().u8string();
+  return {text.begin(), text.end()};
+}
+
+// Names of a directory's files and folders, sorted.
+Result<std::vector<std::string>> names_in(const std::string& directory, bool folders) {
+  std::error_code code;
+  std::vector<std::string> names;
+  fs::directory_iterator items(path_from_utf8(directory), code);
+  for (; !code && items != fs::directory_iterator(); items.increment(code)) {
+    std::error_code ignored;
+    const bool is_folder = items->is_directory(ignored);
+    if (is_folder == folders) names.push_back(utf8_name(items->path()));
+  }
+  if (code) {
+    return file_error(directory, "cannot be listed", code.default_error_condition().value());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status add_directory(const std::string& directory, PackContents& contents) {
+  const auto store = make_directory_store(directory);
+  VKF_ASSIGN(const std::vector<std::string> names, names_in(directory, false));
+  for (const std::string& name : names) {
+    if (is_model_file(name)) VKF_CHECK(contents.add(*store, name, name));
+  }
+  VKF_ASSIGN(const std::vector<std::string> folders, names_in(directory, true));
+  for (const std::string& folder : folders) {
+    if (!is_module_folder(folder)) continue;
+    for (const char* name : {"/config.json", "/model.safetensors"}) {
+      if (store->has(folder + name)) VKF_CHECK(contents.add(*store, folder + name, folder + name));
+    }
+  }
+  return {};
+}
+
+Status add_adapters(const std::vector<AdapterChoice>& choices, PackContents& contents) {
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const auto store = make_directory_store(choices[i].directory);
+    VKF_CHECK(open_adapter(*store));
+    const std::string folder = "adapters/" + std::to_string(i);
+    for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
+      VKF_CHECK(contents.add(*store, name, folder + "/" + name));
+    }
+    contents.adapters.emplace_back(folder, double{choices[i].scale});
+  }
+  return {};
+}
+
+Status write_pack(PackContents& contents, const std::string& target) {
+  std::vector<std::span<const std::byte>> bytes;
+  for (const MappedFile& file : contents.opened) bytes.push_back(file.bytes());
+  const std::vector<std::byte> head = pack_header(contents.files, bytes, contents.adapters);
+  const std::vector<std::byte> zeros(kPackAlignment);
+  std::vector<std::span<const std::byte>> pieces = {head};
+  uint64_t at = head.size();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    pieces.push_back(std::span(zeros).first(static_cast<size_t>(contents.files[i].offset - at)));
+    pieces.push_back(bytes[i]);
+    at = contents.files[i].offset + bytes[i].size();
+  }
+  return replace_file(target, pieces);
+}
+
+// A folder that goes away with it.
+struct TemporaryFolder {
+  explicit TemporaryFolder(std::string named) : path(std::move(named)) {}
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_from_utf8(path), ignored);
+  }
+  const std::string path;
+};
+
+Result<PackInfo> pack_quantised(const std::string& model, const std::string& target,
+                                const PackOptions& options) {
+  const std::string path = target + ".files";
+  std::error_code ignored;
+  if (fs::exists(path_from_utf8(path), ignored)) {
+    return invalid_argument(message({"[", path,
+                                     "] is there already, but the quantized model is written there "
+                                     "first. Remove it, or choose another target."}));
+  }
+  const TemporaryFolder folder(path);
+  QuantiseOptions settings;
+  settings.weights = *options.weights;
+  settings.adapters = options.adapters;
+  VKF_CHECK(quantise_directory(model, folder.path, settings));
+  return pack_directory(folder.path, target, {});
+}
+
+}  // namespace
+
+Result<PackInfo> pack_directory(const std::string& model, const std::string& target,
+                                const PackOptions& options) {
+  if (is_pack_file(model)) {
+    return invalid_argument(message({"[", model,
+                                     "] is a packed model already; give the directory that it was "
+                                     "made of."}));
+  }
+  if (options.weights) return pack_quantised(model, target, options);
+  VKF_ASSIGN(const ModelInfo info, read_model_info(model));
+  PackContents contents;
+  if (!is_gguf_file(model)) {
+    VKF_CHECK(add_directory(model, contents));
+    VKF_CHECK(add_adapters(options.adapters, contents));
+  } else if (model.find("-of-") != std::string::npos || !options.adapters.empty()) {
+    return unsupported(message({"[", model,
+                                "] A GGUF file is packed as it is only if it has one part and no "
+                                "adapter; give a format of weights to pack what quantizing makes "
+                                "of it."}));
+  } else {
+    VKF_ASSIGN(MappedFile file, MappedFile::open(model));
+    contents.opened.push_back(std::move(file));
+    contents.files.push_back({.name = "model.gguf"});
+  }
+  VKF_CHECK(write_pack(contents, target));
+  return pack_info(target, {.offset = 0, .verify = false});
+}
+
+Result<PackInfo> pack_info(const std::string& path, const PackLocation& location) {
+  VKF_ASSIGN(MappedFile file, MappedFile::open(path));
+  const auto bytes = file.bytes();
+  if (location.offset > bytes.size()) {
+    return invalid_argument(message({"[offset] is ", location.offset, ", but the file [", path,
+                                     "] has ", bytes.size(), " bytes."}));
+  }
+  VKF_ASSIGN(PackContent content,
+             read_pack(bytes.subspan(static_cast<size_t>(location.offset)), path));
+  PackInfo info{.sha256 = content.sha256, .size = content.size};
+  for (const auto& [folder, scale] : content.adapters) {
+    info.adapters.push_back({folder, static_cast<float>(scale)});
+  }
+  for (const PackedFile& packed : content.files) {
+    info.files.push_back({packed.name, packed.offset, packed.size, packed.sha256});
+  }
+  if (!location.verify) return info;
+  const auto store = make_pack_store(std::move(file), location.offset, true);
+  for (const PackedFile& packed : content.files) VKF_CHECK(store->open(packed.name));
+  return info;
+}
+
+}  // namespace vkformer
