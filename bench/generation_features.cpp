@@ -96,7 +96,7 @@ Counts generate(vkformer::TextGenerator& generator, const std::string& prompt, i
   return made;
 }
 
-// Requests that run together, each with a beginning of its own.
+// Requests that run together, each with its own beginning.
 Counts batch(const Setting& s, vkformer::GenerationBatch& requests, int count) {
   const vkformer::BatchCounters before = requests.counters();
   for (int i = 0; i < count; ++i) {

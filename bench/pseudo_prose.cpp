@@ -47,7 +47,7 @@ double frequency_of(size_t rank) {
   return place < kCommonRanks ? 1.0 / place : kCommonRanks / (place * place);
 }
 
-// Words as symbols, and where each pair of neighbours occurs.
+// Words as symbols, and where each pair of neighbors occurs.
 class PairTrainer {
  public:
   PairTrainer(const std::vector<std::string>& words, const std::string& space) {

@@ -310,7 +310,7 @@ void add_whole_attention_checks(OperatorCases& cases) {
   const bool weights = op == std::string("attention_weights");
   for (const Sizes& s : kSizes) {
     for (const Form& form : kForms) {
-      // "all" has those that are left out.
+      // "all" has those that are omitted.
       const bool many = form.terms == kBias || form.terms == kFreeMask || form.terms == kKeyMask;
       const bool halves = (form.terms & kHalves) != 0;
       if (halves && (weights || s.queries < 9)) continue;  // what no kernel of halves takes

@@ -81,7 +81,7 @@ Status dump_shaders(const Device& device, const std::string& folder) {
           (std::filesystem::path(folder) / (std::string(conformance::name_of(id)) + ".spv"))
               .string();
       const std::vector<uint32_t> words = spirv_on(device, id);
-      if (words.empty()) continue;  // left out of this build
+      if (words.empty()) continue;  // omitted from this build
       VKF_CHECK(conformance::write_file(path, conformance::bytes_of(words)));
     }
     return {};

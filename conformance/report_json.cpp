@@ -33,7 +33,7 @@ double finite(double value) {
   return value - value == 0 ? value : -1;
 }
 
-// What is as usual is left out: the report of a whole run stays small.
+// What is as usual is omitted: the report of a whole run stays small.
 Json check_json(const ConformanceCheck& c) {
   Json json{{"name", c.name}, {"outcome", choice_name(c.outcome)}, {"kernels", c.kernels}};
   json["error"] = finite(c.error);

@@ -88,7 +88,7 @@ class TwinRun {
   bool knows(TensorId id) const { return memory_.count(id) != 0; }
   // Whether the node's inputs are there.
   bool prepare(const Node& node);
-  // What the node writes; elements that it leaves out are NaN, or what the tensor held before.
+  // What the node writes; elements that it omits are NaN, or what the tensor held before.
   Memory& out(const Node& node, size_t i = 0);
   TensorMap outputs() const;
 

@@ -67,7 +67,7 @@ VKFORMER_API Result<AttentionMaps> attention_rollout(const AttentionMaps& maps);
 struct AttentionGridOptions {
   // Side of one cell of a map in pixels; 0 makes each map about 160 pixels wide.
   int cell_size = 0;
-  // The weights at the ends of the colours; kZeroToMax means the largest of all maps.
+  // The weights at the ends of the colors; kZeroToMax means the largest of all maps.
   HeatMapRange range = HeatMapRange::kZeroToOne;
   // One line above the picture; empty for none.
   std::string title;
@@ -105,9 +105,9 @@ struct PatchMap {
 struct AttentionOverlayOptions {
   // What the patches cover; a width of 0 means the whole picture.
   PictureRegion region;
-  // How much of a pixel the colour takes where the weight is highest, 0 to 1.
+  // How much of a pixel the color takes where the weight is highest, 0 to 1.
   double strength = 0.75;
-  // The weight of the full colour. Weights spread over many patches are small, so that the largest
+  // The weight of the full color. Weights spread over many patches are small, so that the largest
   // is the default.
   HeatMapRange range = HeatMapRange::kZeroToMax;
 };

@@ -23,7 +23,7 @@ struct Detection {
 };
 
 struct DetectOptions {
-  // Objects of a lower score are left out; 0 to 1.
+  // Objects of a lower score are omitted; 0 to 1.
   double threshold = 0.5;
   // The best `top` objects of a picture; 0: all.
   int top = 0;

@@ -42,7 +42,7 @@ class DeviceLink {
 struct DeviceGroupOptions {
   // How the work is shared out, a positive number for each member: 3 and 1 are three quarters and
   // one. Empty: by what a step of a generation takes on each device, measured when the group is
-  // made. A member of another process is left out then where the link to it takes longer than its
+  // made. A member of another process is omitted then where the link to it takes longer than its
   // help saves.
   std::vector<double> shares;
   // Parts of a batch that are under way at once, so that members work at the same time, at most 64;

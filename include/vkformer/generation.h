@@ -98,7 +98,7 @@ struct GenerateOptions {
   // Sequences per input: the best of at most `beams`, or so many that are drawn.
   int return_sequences = 1;
   TokenChoice choice = TokenChoice::kBest;
-  SamplingOptions sampling;  // counts where tokens are drawn
+  SamplingOptions sampling;  // counts where tokens are sampled
   PenaltyOptions penalties;
   // Of a model that is one decoder: keys that its cache keeps of a row, the query's own included;
   // absent: all. Beyond it the first `sinks` stay and the oldest of the others give way, and
@@ -107,7 +107,7 @@ struct GenerateOptions {
   // unless it learned a table of them.
   std::optional<int> context;
   int sinks = 4;  // keys, from 0 to context - 1
-  // Groups that the beams are divided into, each with a search of its own; a token costs
+  // Groups that the beams are divided into, each with its own search; a token costs
   // `diversity` for every beam of the groups before that has chosen it at the same position
   // (Vijayakumar et al. 2018, "Diverse Beam Search").
   int beam_groups = 1;
@@ -121,7 +121,7 @@ struct GenerateOptions {
   // time.
   OnToken on_token;
   // Without beams: texts keep to it, and are complete. Its vocabulary's end tokens are `eos`. Each
-  // token is then a submit of its own.
+  // token is then its own submit.
   std::shared_ptr<GrammarConstraint> grammar;
 };
 
@@ -136,7 +136,7 @@ struct Hypothesis {
   std::vector<float> log_probabilities;
 };
 
-// Per input its sequences: the best hypotheses, best first, or those that were drawn.
+// Per input its sequences: the best hypotheses, best first, or those that were sampled.
 using Generation = std::vector<std::vector<Hypothesis>>;
 
 // Counters of the last generate(), for tests and tuning.

@@ -31,8 +31,8 @@ struct HeatMap {
   std::string title;
 };
 
-// Which values get the lightest and the darkest colour. Values outside are drawn as the nearer end,
-// and the colour bar then says "<=" or ">=".
+// Which values get the lightest and the darkest color. Values outside are drawn as the nearer end,
+// and the color bar then says "<=" or ">=".
 enum class HeatMapRange : uint8_t {
   kZeroToOne,  // white is 0, dark blue is 1: pictures can be compared with each other
   kZeroToMax,  // white is 0, dark blue is the largest value: shows faint patterns
@@ -41,7 +41,7 @@ enum class HeatMapRange : uint8_t {
 struct HeatMapOptions {
   // Side of one square cell in pixels; 0 chooses one that makes the picture about 600 to 1600 wide.
   int cell_size = 0;
-  // The values at the ends of the colour bar; 0 and 1 unless asked otherwise.
+  // The values at the ends of the color bar; 0 and 1 unless asked otherwise.
   HeatMapRange range = HeatMapRange::kZeroToOne;
   // What the rows are, written along the left side.
   std::string row_axis = "generated";

@@ -203,7 +203,7 @@ class VKFORMER_API Model {
   std::shared_ptr<const LoadedModel> impl_;
 };
 
-// Loads a model on a thread of its own. Its functions may be called from any thread.
+// Loads a model on its own thread. Its functions may be called from any thread.
 class VKFORMER_API BackgroundLoad {
  public:
   // Starts at once; `options.progress` is called from that thread. If the thread cannot be started,

@@ -1,6 +1,6 @@
 // MpiLink: the processes of mpirun as one group of devices, by the Message Passing Interface.
 //
-// This is a library of its own, vkformer_mpi (CMake option VKFORMER_MPI), so that nobody else links
+// This is its own library, vkformer_mpi (CMake option VKFORMER_MPI), so that nobody else links
 // MPI. Every process opens its device and calls the same functions of vkformer with the same
 // inputs; each gets the same results:
 //

@@ -22,7 +22,7 @@ namespace vkformer {
 
 struct RgbPicture;
 
-// Order of the bytes of one pixel of a raw frame. Alpha is dropped, grey becomes three equal parts.
+// Order of the bytes of one pixel of a raw frame. Alpha is dropped, gray becomes three equal parts.
 enum class PixelFormat : uint8_t { kRgb8, kBgr8, kRgba8, kBgra8, kGrey8 };
 
 // A raw frame that the caller owns, such as one of a video or a camera.
@@ -40,7 +40,7 @@ struct PixelView {
 };
 
 // A picture of 8-bit RGB pixels, at most 16,384 a side and 67,108,864 in all. Pixels are as stored:
-// neither an orientation tag nor a colour profile is applied, and of animations the first frame is
+// neither an orientation tag nor a color profile is applied, and of animations the first frame is
 // read.
 class VKFORMER_API Picture {
  public:
@@ -114,9 +114,9 @@ struct PictureSettings {
   int max_patches = 256;
   // The filter that resizes.
   Resampling resampling = Resampling::kBilinear;
-  // Width of the centre crop in pixels, 0 for none; a smaller picture gets a black margin.
+  // Width of the center crop in pixels, 0 for none; a smaller picture gets a black margin.
   int crop_width = 0;
-  // Height of the centre crop in pixels, 0 for none; both are 0 or neither.
+  // Height of the center crop in pixels, 0 for none; both are 0 or neither.
   int crop_height = 0;
   // Factor of every byte; 1/255 makes 0..255 to 0..1.
   double rescale = 1.0 / 255.0;

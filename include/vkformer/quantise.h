@@ -1,4 +1,4 @@
-// Quantising a model once, to disk: a directory with smaller matrices that loads as the model did.
+// Quantizing a model once, to disk: a directory with smaller matrices that loads as the model did.
 //
 // Threading: a plain function without shared state; call it from any thread.
 // Lifetime: nothing is kept after the call. Nothing throws.

@@ -167,7 +167,7 @@ class VKFORMER_API Session {
   // no submit, no semaphore. Its compute state is disturbed. What it wrote is visible to the host
   // and to transfers; for shaders the application puts a barrier after the compute stage's writes.
   // The application submits slices in order, to the device's queue, before it calls advance or
-  // finish; what still reads outputs of an earlier frame, it keeps apart by a barrier of its own.
+  // finish; what still reads outputs of an earlier frame, it keeps apart by its own barrier.
   // Between the steps of a generation, its state is read where the device's memory is mapped, else
   // by a small submit of ours that waits.
   // Infinity records all that is left (256 dispatches at most in one call).

@@ -90,8 +90,8 @@ struct ClassifyInput {
   std::optional<std::string> pair = std::nullopt;  // a second text, classified together with it
 };
 
-// A stretch of a text that a token classifier found: neighbouring tokens of one class. B- and I- in
-// front of class names keep stretches apart and are left out; the class "O" is no entity.
+// A stretch of a text that a token classifier found: neighboring tokens of one class. B- and I- in
+// front of class names keep stretches apart and are omitted; the class "O" is no entity.
 struct Entity {
   std::string label;
   double score = 0;  // mean of its tokens' probabilities

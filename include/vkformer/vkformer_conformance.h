@@ -11,9 +11,8 @@ extern "C" {
 
 typedef struct vkf_conformance_options {
   uint32_t struct_size;
-  uint32_t full;  // 1: all sizes, up to half an hour on a processor; 0: a choice, a minute
-  uint32_t
-      demote;  // 1: kernels of failed checks are left out on this device and driver from now on
+  uint32_t full;    // 1: all sizes, up to half an hour on a processor; 0: a choice, a minute
+  uint32_t demote;  // 1: kernels of failed checks are omitted on this device and driver from now on
   int32_t repeats;  // runs of every check, which must give the same bits; 0: 3 or, in full, 25
   // Parts of names, of which a check's must have one, or the whole name; none: all checks.
   const char* const* filters;

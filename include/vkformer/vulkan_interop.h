@@ -31,7 +31,7 @@ class RecordedOperatorState;
 struct DeviceRequirements {
   std::vector<std::string> extensions;     // device extensions
   VkBool32 shader_float16 = VK_FALSE;      // faster `precision f16`
-  VkBool32 timeline_semaphore = VK_FALSE;  // lighter synchronisation; SemaphoreUse::value
+  VkBool32 timeline_semaphore = VK_FALSE;  // lighter synchronization; SemaphoreUse::value
   VkBool32 shader_int64 = VK_FALSE;        // wider loads on software devices
   // cooperativeMatrix with vulkanMemoryModel and vulkanMemoryModelDeviceScope: `precision f16` on
   // matrix units.
@@ -198,7 +198,7 @@ VKFORMER_API Status forget_buffers(Session& session);
 // Inputs and outputs of the pass that was started, by name.
 VKFORMER_API Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session);
 
-// A picture in one of the application's images: one layer of one mip level of a colour image of two
+// A picture in one of the application's images: one layer of one mip level of a color image of two
 // dimensions and one sample, made with VK_IMAGE_USAGE_TRANSFER_SRC_BIT and owned by the device's
 // queue family (or VK_SHARING_MODE_CONCURRENT).
 struct ImageInput {

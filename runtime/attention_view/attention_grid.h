@@ -23,11 +23,11 @@ struct AttentionGridLayout {
   int64_t map_y = 0;   // upper edge of the first map
   int64_t step_x = 0;  // from a map to the next one
   int64_t step_y = 0;
-  int64_t bar_x = 0;  // the colour bar
+  int64_t bar_x = 0;  // the color bar
   int64_t bar_h = 0;
   float top = 1.0f;                  // value of the darkest colour
   std::string title;                 // shortened to fit
-  std::array<std::string, 2> ticks;  // numbers of the colour bar, from the top
+  std::array<std::string, 2> ticks;  // numbers of the color bar, from the top
 };
 
 // Checks the maps and the options, and places everything.

@@ -126,7 +126,7 @@ struct RowSums {
 // gives ln Z = ln n + m/t + v/(2t^2) + O(t^-3); its derivative by 1/t is the mean of s under p,
 //   sum p s = m + v/t + O(t^-2).
 // So H = ln n + m/t + v/(2t^2) - m/t - v/t^2 + O(t^-3) = ln n - v/(2t^2) + O(t^-3). For scores that
-// are Gaussian all higher cumulants vanish, and the first terms left out come from finite n only.
+// are Gaussian all higher cumulants vanish, and the first terms omitted come from finite n only.
 void add_row(std::span<const float> scores, double entropy, double temperature, RowSums& sums) {
   int64_t keys = 0;
   double mean = 0, squares = 0;

@@ -1,4 +1,4 @@
-// Drawing: an RGB canvas with rectangles and text, the colours of attention, PNG bytes.
+// Drawing: an RGB canvas with rectangles and text, the colors of attention, PNG bytes.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ int text_units(std::string_view text);
 // cut with "..." where it would be wider than max_units (font units, a digit is 6 wide).
 std::string heat_map_text(std::string_view text, int max_units);
 
-// Colour of a value scaled to 0..1: white to dark blue, lightness falling evenly.
+// Color of a value scaled to 0..1: white to dark blue, lightness falling evenly.
 Rgb heat_map_color(float fraction);
 
 // An RGB picture; drawing outside it is cut off.

@@ -146,7 +146,7 @@ void place(const HeatMap& map, const HeatMapOptions& options, HeatMapLayout& at)
     right = std::max(right, at.bar_x + at.bar_w + gap + text_units("not finite") * s);
     bottom = std::max(bottom, at.bar_y + at.bar_h + line + at.bar_w + 4 * s);
   }
-  // Names longer than the grid's sides are centred on it as far as the picture's edges allow.
+  // Names longer than the grid's sides are centered on it as far as the picture's edges allow.
   right = std::max(right, kMapMargin + text_units(at.column_axis) * s);
   bottom = std::max(bottom, below_title + text_units(at.row_axis) * s);
   at.height = bottom + kMapMargin;
@@ -164,7 +164,7 @@ void place(const HeatMap& map, const HeatMapOptions& options, HeatMapLayout& at)
   at.title = heat_map_text(map.title, static_cast<int>(room));
 }
 
-// Start of something `length` long centred on [begin, begin + span), kept inside [low, high).
+// Start of something `length` long centered on [begin, begin + span), kept inside [low, high).
 int64_t centred(int64_t begin, int64_t span, int64_t length, int64_t low, int64_t high) {
   return std::max(low, std::min(begin + (span - length) / 2, high - length));
 }

@@ -49,7 +49,7 @@ struct HeatMapLayout {
   std::array<std::string, 5> ticks;        // numbers of the colour bar, from the top
 };
 
-// A value as the colour bar writes it.
+// A value as the color bar writes it.
 std::string heat_value_text(float value, HeatMapRange range);
 
 // Checks the map and the options, and places everything.

@@ -106,7 +106,7 @@ Result<LogMel> LogMel::create(const LogMelSettings& settings) {
 }
 
 void LogMel::make_filters() {
-  // Triangles between neighbouring frequencies that are evenly spaced in mels, of area 1.
+  // Triangles between neighboring frequencies that are evenly spaced in mels, of area 1.
   const auto bands = static_cast<size_t>(settings_.mel_bands);
   std::vector<double> edges(bands + 2);
   for (size_t i = 0; i < edges.size(); ++i) {

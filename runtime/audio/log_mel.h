@@ -48,7 +48,7 @@ class LogMel {
   // The sound of samples() samples with its ends reflected, half a frame on either side.
   Result<std::vector<float>> framed_sound(std::span<const float> sound) const;
   // Writes log10 of the mel bands of 2 * kLanes frames from `frame` on; those beyond the last are
-  // left out.
+  // omitted.
   void transform_frames(std::span<const float> padded, int64_t frame,
                         std::vector<float>& out) const;
 

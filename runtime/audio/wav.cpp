@@ -154,7 +154,7 @@ Result<Chunks> find_chunks(Bytes bytes, const std::string& name) {
     const Bytes chunk = bytes.subspan(at, size);
     if (tag == "fmt " && !found.format) found.format = chunk;
     if (tag == "data" && !found.data) found.data = chunk;
-    // Chunks start at even places; the last one's padding is often left out.
+    // Chunks start at even places; the last one's padding is often omitted.
     at += std::min(size + size % 2, bytes.size() - at);
   }
   for (const auto& [chunk, tag] :

@@ -1,4 +1,4 @@
-// One piece of work beside the calling thread: on a thread of its own, or by somebody's job system.
+// One piece of work beside the calling thread: on its own thread, or by somebody's job system.
 // Where neither takes it, whoever waits for it does it.
 #pragma once
 
@@ -17,7 +17,7 @@ class BackgroundTask {
   // As JobRunner in device.h.
   using Jobs = std::function<void(std::function<void()> job)>;
 
-  // Starts at once, on a thread of its own where `jobs` is empty; `work` does not throw.
+  // Starts at once, on its own thread where `jobs` is empty; `work` does not throw.
   BackgroundTask(const Jobs& jobs, std::function<void()> work);
   // Waits for work that has begun; what has not begun never will.
   ~BackgroundTask();

@@ -15,13 +15,13 @@ inline constexpr const char* kNoHostMemory =
 // for any other, such as one of a callback of the application. Call it in a catch block.
 Error caught_error(const char* no_memory = kNoHostMemory) noexcept;
 
-// The error of every call of a part that this build leaves out, such as "TASKS"
+// The error of every call of a part that this build omits, such as "TASKS"
 // (cmake/parts.cmake).
 Error absent_part(const char* part) noexcept;
 
 #ifdef VKFORMER_ABSENT_PART
 
-// A file of a part that this build leaves out: its bodies are checked and never compiled to code,
+// A file of a part that this build omits: its bodies are checked and never compiled to code,
 // so that nothing of the part is linked.
 template <class Body>
 auto guarded(const char*, const Body& body) noexcept -> decltype(body()) {

@@ -23,7 +23,7 @@ uint16_t half_from_float(float value) {
   }
   const uint16_t bits = glm::packHalf1x16(value);
   if ((bits & 1u) == 0 || std::isnan(value)) return bits;
-  // GLM rounds ties away from zero. An odd result that a tie led to has its even neighbour next to
+  // GLM rounds ties away from zero. An odd result that a tie led to has its even neighbor next to
   // it, one step towards zero. Both differences are exact in f32.
   const uint16_t even = static_cast<uint16_t>(bits - 1u);
   const bool tie = value - float_from_half(even) == float_from_half(bits) - value;

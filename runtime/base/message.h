@@ -54,7 +54,7 @@ class MessagePart {
 std::string number_text(float number);
 std::string number_text(double number);
 
-// The parts one behind the other; numbers as number_text() and std::to_string() write them.
+// The parts one after the other; numbers as number_text() and std::to_string() write them.
 std::string message(std::initializer_list<MessagePart> parts);
 
 }  // namespace vkformer

@@ -19,7 +19,7 @@ vkf_status note(vkf_error* error, vkf_status status, const char* fixed, std::str
   return status;
 }
 
-// Larger structs are uninitialised memory, not a newer interface.
+// Larger structs are uninitialized memory, not a newer interface.
 constexpr uint32_t kLargestStruct = 65536;
 
 }  // namespace

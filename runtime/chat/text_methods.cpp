@@ -64,7 +64,7 @@ Value split(const std::string& text, const Arguments& arguments, bool from_right
                                       chars.begin())
                 : std::min(chars.find(sign, at), chars.size());
     }
-    steps.add(4);  // a value of its own
+    steps.add(4);  // its own value
     parts.push_back(chars.substr(at, end - at));
     if (by_space && (end == chars.size()) && limit >= 0 && cuts >= limit) {
       while (!parts.back().empty() && is_python_space(parts.back().back())) parts.back().pop_back();
@@ -87,7 +87,7 @@ Value split_lines(const std::string& text, bool keeps_ends, StepCount& steps) {
     const size_t end = std::min(text.find_first_of("\n\r", at), text.size());
     size_t next = end < text.size() ? end + 1 : end;
     if (text.compare(end, 2, "\r\n") == 0) ++next;
-    steps.add(4);  // a value of its own
+    steps.add(4);  // its own value
     out.push_back(Value::string(text.substr(at, (keeps_ends ? next : end) - at)));
     at = next;
   }

@@ -3,7 +3,7 @@
 // Threading: immutable once open; any thread may read.
 // Lifetime: views point into mapped files and live as long as the Checkpoint, also when it moves.
 //
-// A quantised matrix and its scales (quantised_tensors.h, coded_tensors.h) are one tensor here.
+// A quantized matrix and its scales (quantised_tensors.h, coded_tensors.h) are one tensor here.
 // What other libraries quantized is understood where the store has a config.json that says so.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace vkformer {
 
 // "[text]", with control characters and bytes that are not UTF-8 replaced, and everything after 160
-// bytes left out.
+// bytes omitted.
 inline std::string bracketed(std::string_view text) {
   constexpr size_t kLongest = 160;
   std::string result = "[";

@@ -1,4 +1,4 @@
-// Quantised matrices in safetensors files, as `vkformer quantize` writes them.
+// Quantized matrices in safetensors files, as `vkformer quantize` writes them.
 //
 // The matrix X (N, K) is up to three tensors; K is cut into blocks of 32, the last one shorter:
 //   X          I8 (N, K) values of q8; or U8 (N, K / 2) values of q4 and q4m, of an even K, the
@@ -31,7 +31,7 @@
 
 namespace vkformer {
 
-// What a quantised TensorView's values are multiplied with.
+// What a quantized TensorView's values are multiplied with.
 struct QuantisedBlocks {
   MatrixFormat format = MatrixFormat::kQ8;
   bool blocks_down = false;           // the matrix is (K, N)
@@ -63,7 +63,7 @@ std::string mxfp4_scales_name(const std::string& name);
 Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& blocks,
                                    const TensorView& scales);
 
-// Sizes of a quantised (N, K), or (K, N), matrix; of MXFP4 N are all rows of length K.
+// Sizes of a quantized (N, K), or (K, N), matrix; of MXFP4 N are all rows of length K.
 struct QuantisedSize {
   size_t n = 0;
   size_t k = 0;

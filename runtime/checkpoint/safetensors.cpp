@@ -46,7 +46,7 @@ std::optional<DType> dtype_from_name(std::string_view name) {
 }
 
 // The bytes that dtype and shape ask for, or nothing if a dimension is negative or the size is
-// beyond 63 bits. Zeros are left out of the overflow check, so that no order of multiplication
+// beyond 63 bits. Zeros are omitted from the overflow check, so that no order of multiplication
 // that a later stage chooses can overflow either.
 std::optional<uint64_t> checked_bytes(DType dtype, const Shape& shape) {
   uint64_t bytes = dtype_size(dtype);

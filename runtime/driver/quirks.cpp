@@ -5,7 +5,7 @@
 namespace vkformer {
 
 std::span<const Quirk> known_quirks() {
-  // The first was seen in generation by slices: the first step's indirect dispatches left out
+  // The first was seen in generation by slices: the first step's indirect dispatches omitted
   // workgroups when the last piece of the prompt before them, in the same command buffer, had a
   // base. The second with LP_NATIVE_VECTOR_WIDTH=512 in Mesa 26.2.6, even in a kernel of nothing
   // else. The third compiled by Mesa 26.2.6 for GPUs that were not there; on Xe2 (Lunar Lake) it is

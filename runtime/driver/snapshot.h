@@ -40,7 +40,7 @@ struct Snapshot {
   int compute_family() const;
   // The tier that follows from subgroup, fp16 and matrix.
   Tier best_tier() const;
-  // Leaves out matrix units where subgroups may not have the size for which a device lists them.
+  // Omits matrix units where subgroups may not have the size for which a device lists them.
   void leave_out_unsized_units();
 };
 

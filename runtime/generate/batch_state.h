@@ -88,7 +88,7 @@ class BatchState {
   Status encode_sources();
   std::vector<Turn> share_slots() const;
   Status add_guesses(std::vector<Turn>& turns);
-  // Leaves out the guesses behind the first that a grammar does not allow.
+  // Omits the guesses behind the first that a grammar does not allow.
   static void trim_guesses(const Request& request, std::vector<uint32_t>& guesses);
   // Feeds a turn's guesses behind its last token, and says how tokens are chosen behind each.
   void choose_behind(const Turn& turn, std::vector<FedToken>& fed, std::vector<SlotChoice>& choices,

@@ -12,7 +12,7 @@ int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options
 // The settings that come with a model.
 GenerateOptions generation_defaults(const ModelFamily& family);
 
-// Items that an input becomes: sequences that are drawn, or groups of beams.
+// Items that an input becomes: sequences that are sampled, or groups of beams.
 size_t items_per_input(const GenerateOptions& options);
 // Each input so often, one after the other.
 Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times);

@@ -7,7 +7,7 @@
 namespace vkformer {
 namespace {
 
-// A chosen token takes a step of its own, a fed one shares one: the weights of the paper.
+// A chosen token takes its own step, a fed one shares one: the weights of the paper.
 constexpr int64_t kFedWeight = 1;
 constexpr int64_t kChosenWeight = 2;
 

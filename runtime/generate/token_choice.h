@@ -14,8 +14,8 @@ namespace vkformer {
 // The kernel of a step from which on grammars mask tokens.
 inline constexpr KernelId kScoresKernel = KernelId::token_scores_row__f32_u32_f32;
 
-// Whether logits are processed beyond what token_candidates does: tokens are drawn, cost something
-// or keep to a grammar.
+// Whether logits are processed beyond what token_candidates does: tokens are sampled, cost
+// something or keep to a grammar.
 bool needs_choice(const GenerateOptions& options);
 
 // That a vocabulary of so many tokens has one that the option [name] names.

@@ -17,7 +17,7 @@ struct CharRange {
   bool operator==(const CharRange&) const = default;
 };
 
-// Sorts ranges, joins those that touch, and leaves out surrogates, which are no characters.
+// Sorts ranges, joins those that touch, and omits surrogates, which are no characters.
 std::vector<CharRange> normal_ranges(std::vector<CharRange> ranges);
 // All other characters. The ranges must be normal.
 std::vector<CharRange> inverse_ranges(std::span<const CharRange> ranges);

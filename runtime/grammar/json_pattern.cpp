@@ -23,7 +23,7 @@ uint64_t plus(uint64_t a, uint64_t b) {
   return a > kUnlimited - b ? kUnlimited : a + b;
 }
 
-// \s and \S both leave out the spaces that dialects of regular expressions do not agree on.
+// \s and \S both omit the spaces that dialects of regular expressions do not agree on.
 Ranges class_ranges(char32_t kind) {
   switch (kind) {
     case U'd':

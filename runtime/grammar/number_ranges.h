@@ -12,7 +12,7 @@ namespace vkformer {
 // low <= high.
 uint32_t integers_between(GrammarTree& tree, int64_t low, int64_t high);
 
-// A bound of decimal numbers: a sign and digits, and whether the bound itself is left out.
+// A bound of decimal numbers: a sign and digits, and whether the bound itself is omitted.
 struct DecimalBound {
   bool is_negative = false;
   int64_t whole = 0;     // 0 or more

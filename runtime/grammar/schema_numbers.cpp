@@ -9,10 +9,10 @@
 namespace vkformer {
 namespace {
 
-// Digits of a number that every parser tells from its neighbours.
+// Digits of a number that every parser tells from its neighbors.
 constexpr size_t kMostDigits = 15;
 
-// The bound that two keywords give together, and whether it is left out.
+// The bound that two keywords give together, and whether it is omitted.
 struct Bound {
   const JsonTree* value = nullptr;
   bool is_excluded = false;

@@ -2,7 +2,7 @@
 // Needs: CompiledGrammar, ParseColumns, TokenTrie, Result.
 //
 // Whether a token may come next is decided for all tokens in one walk through their tree, which
-// leaves out the subtree behind a byte that does not fit. Most of the answer depends on the
+// omits the subtree behind a byte that does not fit. Most of the answer depends on the
 // innermost rule alone (Dong et al., 2024, "XGrammar"): it is computed once per state of the
 // grammar, together with the nodes where the rule ends inside a token. Only their subtrees are
 // walked again for each context, and what comes out is kept with the context's column.

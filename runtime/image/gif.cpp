@@ -213,7 +213,7 @@ Result<RgbPicture> decode_gif(std::span<const std::byte> bytes, const std::strin
   const int flags = reader.byte();
   reader.skip(2);
   Palette palette = {};
-  // Without a palette, indices are shades of grey.
+  // Without a palette, indices are shades of gray.
   for (size_t i = 0; i < palette.size(); ++i) palette[i] = static_cast<uint8_t>(i / 3);
   if ((flags & 0x80) != 0) read_palette(reader, flags, palette);
   int transparent = -1;

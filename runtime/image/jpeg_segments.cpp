@@ -127,7 +127,7 @@ class JpegSegments {
                         marker == kStartOfScan || marker == kQuantization || marker == kLineCount ||
                         marker == kRestartInterval;
     if (needed) put_segment(marker, body);
-    // Of these, only what says how colours are coded.
+    // Of these, only what says how colors are coded.
     constexpr size_t kJfifTag = 5, kAdobeFields = 12;
     if (marker == kJfif && starts_with(body, {"JFIF", kJfifTag})) {
       put_segment(marker, body.first(kJfifTag));

@@ -48,7 +48,7 @@ bool keeps_proportions(const PictureSettings& settings);
 Result<PictureSize> common_size(std::span<const PictureSize> pictures,
                                 const PictureSettings& settings);
 
-// Source minus target coordinate of a centre crop: half the surplus, rounded down.
+// Source minus target coordinate of a center crop: half the surplus, rounded down.
 int64_t crop_shift(int64_t from, int64_t to);
 
 // A channel's value for each byte, with the rounding of float arrays.

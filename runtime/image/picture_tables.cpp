@@ -9,7 +9,7 @@
 namespace vkformer {
 namespace {
 
-// A line of `from` pixels, resized to `resized` and cropped to `to` around its centre; targets
+// A line of `from` pixels, resized to `resized` and cropped to `to` around its center; targets
 // outside have no source.
 struct Line {
   int64_t from, resized, to;

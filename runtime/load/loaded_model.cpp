@@ -13,7 +13,7 @@ namespace {
 // Of a weight, what is copied at once where somebody watches (ModelOptions::before_copy).
 constexpr size_t kMostPiece = size_t{1} << 20;  // bytes
 
-// Weights share buffers of about this size; a larger weight has a buffer of its own.
+// Weights share buffers of about this size; a larger weight has its own buffer.
 constexpr uint64_t kChunkBytes = 32ull << 20;
 
 HeadKind head_of_info(const ModelFacts& facts) {

@@ -11,8 +11,8 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostDevices = 1 << 20;
-constexpr int64_t kMostNodes = 1 << 20;
+constexpr int64_t kMostDevices = 1 << 16;
+constexpr int64_t kMostNodes = 1 << 16;
 constexpr int64_t kMostTexts = 1 << 16;
 constexpr int64_t kMostTokens = int64_t{1} << 32;
 constexpr int64_t kMostDepth = 256;

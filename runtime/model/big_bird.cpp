@@ -1,5 +1,5 @@
 // BigBird (Zaheer et al., "Big Bird: Transformers for longer sequences", 2020): a BERT whose blocks
-// of tokens see the first and the last block, their neighbours and a few random ones, in time
+// of tokens see the first and the last block, their neighbors and a few random ones, in time
 // linear in their number.
 #include <algorithm>
 #include <cmath>

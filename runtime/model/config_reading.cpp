@@ -49,7 +49,7 @@ Status read_suppressed(const JsonConfig& config, const JsonConfig& generation,
   return {};
 }
 
-// How tokens are drawn where they are, and penalties, with the defaults of transformers.
+// How tokens are sampled where they are, and penalties, with the defaults of transformers.
 Status read_choice(const JsonConfig& config, const JsonConfig& generation, GenerationFacts& facts) {
   const auto from = [&](const std::string& key) -> const JsonConfig& {
     return holder(config, generation, key);

@@ -43,7 +43,7 @@ void ExpertNames::resolve(const Checkpoint& checkpoint, const std::string& layer
   prefixes.resize(1);
   const TensorView* all = checkpoint.find(layer + prefixes[0] + all_up);
   stacked = all != nullptr;
-  // Quantised ones are (X, N, K), whatever others are.
+  // Quantized ones are (X, N, K), whatever others are.
   if (stacked && all->blocks != nullptr) axes = WeightRow::Axes::kOutIn;
 }
 

@@ -122,7 +122,7 @@ struct ModelFacts {
   // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
   // on are keys and values by position, and such states.
   enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
-  // kSeen: tokens that the mask leaves out change what the others become (patterns or landmarks
+  // kSeen: tokens that the mask omits change what the others become (patterns or landmarks
   // that depend on the length), so that a pass runs on just the tokens that it is given.
   enum class Padding : uint8_t { kUnseen, kSeen } padding = Padding::kUnseen;
   ImagePromptFacts images;
@@ -227,7 +227,7 @@ struct StepShape {
   // takes one token of every row.
   int64_t slots = 0;
   // Tokens that one step may take of a row beyond the first: where keys give way to others, so many
-  // more lines are kept, so that no query misses one that a later token of its own step overwrote.
+  // more lines are kept, so that no query misses one that its own later token step overwrote.
   int64_t ahead = 0;
   // Tokens that a row of slots may go back, of what layers carry as states.
   int64_t back = 0;

@@ -13,7 +13,7 @@
 namespace vkformer {
 namespace {
 
-// Both convolutions see a frame and its neighbours; the second one takes every other frame.
+// Both convolutions see a frame and its neighbors; the second one takes every other frame.
 constexpr uint32_t kKernel = 3;
 constexpr uint32_t kStride = 2;
 

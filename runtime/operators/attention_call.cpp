@@ -18,7 +18,7 @@ Status check_operands(const OperatorArguments& arguments, const Tensor& q, const
                          " must be (B, H, T, E), (B, Hkv, S, E) and (B, Hkv, S, Ev).");
 }
 
-// Tensors one behind the other (elements); what is added begins at a multiple of four.
+// Tensors one after the other (elements); what is added begins at a multiple of four.
 class Joined {
  public:
   // Where it begins.

@@ -20,7 +20,7 @@ struct GraphRunOptions {
   // writes, or an unwritten one somebody reads, shows.
   enum class Poison : uint8_t { kOff, kOn } poison = Poison::kOff;
   int repeats = 1;  // runs; all must give the same bits, else an error says where they differ
-  // Every tensor, also of the arena, in a buffer of its own between words that nothing may change.
+  // Every tensor, also of the arena, in its own buffer between words that nothing may change.
   enum class Guards : uint8_t { kOff, kOn } guards = Guards::kOff;
   // What to plan for in place of the device's own capabilities, which must include them.
   std::optional<DeviceCaps> caps;

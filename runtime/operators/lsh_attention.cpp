@@ -51,7 +51,7 @@ Result<ChunkAttentionAttrs> chunk_attrs(const OperatorArguments& arguments,
 // inputs:     QK (B, H, S, E), V (B, H, S, Ev), rotations (H, E, R, C)
 // outputs:    output (B, S, H · Ev)
 // computes:   queries are keys: tokens sorted by `lsh_hash`, chunks of them see themselves and
-//             their neighbours, the R rounds weighed by the softmax of their logsumexp
+//             their neighbors, the R rounds weighed by the softmax of their logsumexp
 Result<PreparedOperator> prepare_lsh_attention(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"QK", "V", "rotations"},
                                   {"chunk_length", "chunks_before", "chunks_after", "causal"}));

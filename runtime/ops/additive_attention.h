@@ -1,7 +1,7 @@
 // additive_attention: attention of one head whose scores are no scaled product of queries and keys:
 // the alignment models of recurrent translation (Bahdanau et al. 2014; Luong et al. 2015).
 //
-//   q (R, A) and perhaps a centre, kv (B, S, line), aux (words) -> y (R, C + S): [context |
+//   q (R, A) and perhaps a center, kv (B, S, line), aux (words) -> y (R, C + S): [context |
 //   weights]
 //
 //   additive:  score(j) = v . tanh(q + k_j)
@@ -11,9 +11,9 @@
 //   value_j
 //
 // A row of kv begins with its key (A) and ends with its value (C); the two may overlap. Real tokens
-// count from 0, wherever padding is. A window keeps the keys at most D tokens from its centre: the
+// count from 0, wherever padding is. A window keeps the keys at most D tokens from its center: the
 // query's own position (local-m), or S' q[A], S' the count of real tokens (local-p), whose weights
-// are then multiplied by exp(-(j - centre)^2 / (2 (D / 2)^2)). Without an allowed key all is zeros.
+// are then multiplied by exp(-(j - center)^2 / (2 (D / 2)^2)). Without an allowed key all is zeros.
 #pragma once
 
 #include "ops/op.h"

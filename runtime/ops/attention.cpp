@@ -306,7 +306,7 @@ uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a) {
   uint64_t times = 1;
   if (kinds != 0) times = is_sparse(a.terms) ? 2 + 4 * kTiledQueries : 2;
   if ((kinds & VKF_RELATIVE_QUERIES) != 0) times += 1;
-  // A loop that leaves out masked keys counts twice.
+  // A loop that omits masked keys counts twice.
   const uint64_t masks = score_kinds(a.terms) != 0 ? 2 : 1;
   const uint64_t adds = (kinds & VKF_RELATIVE_VALUES) != 0 ? 4 : masks;
   const auto rounds = [&] { return (keys / lanes + 1) * (times * head + adds * lanes + 8); };

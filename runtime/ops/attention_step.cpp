@@ -62,7 +62,7 @@ Status check_rolling(const TensorDesc& kv, const AttentionStepAttrs& a) {
   }
   int64_t needed = positions;
   if (a.context > 0) needed = std::min(needed, int64_t{a.context});
-  // A window that never reaches a sink once keys are left out needs no more than itself.
+  // A window that never reaches a sink once keys are omitted needs no more than itself.
   if (a.window > 0 && (a.context == 0 || a.window <= a.context - a.sinks)) {
     needed = std::min(needed, int64_t{a.window});
   }

@@ -55,7 +55,7 @@ struct AttentionStepAttrs {
   uint32_t positions = 0;
   uint32_t context = 0;  // N, keys that a query sees at most, its own included; 0: all
   uint32_t sinks = 0;    // K, first keys that stay; fewer than the context
-  // Column of the first query head that meets the sinks once keys are left out; q_offset where
+  // Column of the first query head that meets the sinks once keys are omitted; q_offset where
   // nothing is turned.
   std::optional<uint32_t> sink_q_offset;
 };

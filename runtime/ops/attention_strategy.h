@@ -35,7 +35,7 @@ inline bool starts_in_quads(const AttentionAttrs& a) {
          0;
 }
 
-// Neighbouring elements that one load may fetch where these are all widths, offsets and strides,
+// Neighboring elements that one load may fetch where these are all widths, offsets and strides,
 // joined by "or".
 inline uint32_t widest_load(uint32_t all) {
   return all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : 1;

@@ -8,7 +8,7 @@
 //         ox * stride_width + kx - pad_left]                               0 outside the picture
 //
 // A row of the table is a row of the weight (out, C/groups, kh, kw), then its bias:
-// weights/fold_batch_norm.h makes it and folds a batch norm into it. Pixels outside are left out
+// weights/fold_batch_norm.h makes it and folds a batch norm into it. Pixels outside are omitted
 // or multiplied as zeros; the difference shows only where a weight is infinite or NaN.
 #pragma once
 

@@ -10,7 +10,7 @@
 //   of its weight
 //
 // Columns from X on belong to A experts that every row takes; their weights are sigmoids of their
-// logits. A softmax over the chosen logits is a softmax over all that is normalised.
+// logits. A softmax over the chosen logits is a softmax over all that is normalized.
 #pragma once
 
 #include "ops/op.h"

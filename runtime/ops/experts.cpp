@@ -378,7 +378,7 @@ void ExpertsLowering::tiled_kernel(const Product& product, MatmulParams& p, Disp
   d.kernel =
       variant_of(format, {KernelId::expert_tiled__f32_f32_f32, KernelId::expert_tiled__f32_f16_f32,
                           KernelId::expert_tiled__f32_blocks_f32});
-  // Fours of neighbouring elements of A and B, and whole steps of K.
+  // Fours of neighboring elements of A and B, and whole steps of K.
   const uint32_t wide = (aligned_a(p) != 0 ? 1u : 0u) | 2u | (p.k % 8 == 0 ? 4u : 0u);
   d.set_constants(MatmulTiledConstants{.local_size = 2 * kExpertTileRows,
                                        .block = kExpertTileRows,

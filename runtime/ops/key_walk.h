@@ -1,4 +1,4 @@
-// How many keys a group of neighbouring queries visits under its score terms: the host's side of
+// How many keys a group of neighboring queries visits under its score terms: the host's side of
 // shaders/include/key_walk.glsl, which a kernel that counts (AttentionAttrs::Report) is tested
 // against.
 #pragma once

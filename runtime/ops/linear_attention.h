@@ -59,7 +59,7 @@ struct LinearAttentionAttrs {
 
 struct LinearAttentionOutputs {
   TensorId y = kNoTensor;        // y_shape
-  TensorId weights = kNoTensor;  // (B, Hsel, T, S), normalised, where asked for
+  TensorId weights = kNoTensor;  // (B, Hsel, T, S), normalized, where asked for
 };
 
 // One token of every live slot, after the token before it.

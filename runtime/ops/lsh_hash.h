@@ -7,7 +7,7 @@
 //
 // The number of buckets may be a product of factors: each has its share of the C columns, half as
 // many as it is large, and bucket = bucket0 + factor0 * (bucket1 + factor1 * ...). With a mask
-// there is one bucket more in every round, for the tokens that it leaves out.
+// there is one bucket more in every round, for the tokens that it omits.
 #pragma once
 
 #include <vector>

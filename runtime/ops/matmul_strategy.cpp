@@ -80,7 +80,7 @@ KernelId tiled_kernel(const MatmulCall& call) {
                      KernelId::matmul_tiled__f32_blocks_f32});
 }
 
-// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), and whole steps of K (4),
+// Fours of neighboring elements at multiples of 4, in A (1) and B (2), and whole steps of K (4),
 // as matmul_tiled asks for.
 uint32_t wide_operands(const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;

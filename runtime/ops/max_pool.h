@@ -4,7 +4,7 @@
 //   y[b, oy * OW + ox, c] = max over ky, kx inside the picture of
 //       x[b, c, oy * stride_height + ky - pad_top, ox * stride_width + kx - pad_left]
 //
-// NaN wins. Pixels outside the picture are left out; every window must cover one that is inside.
+// NaN wins. Pixels outside the picture are omitted; every window must cover one that is inside.
 #pragma once
 
 #include "ops/conv_window.h"

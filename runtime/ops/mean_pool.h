@@ -1,6 +1,6 @@
 // mean_pool: y = mean of x over the kept tokens, or another vector of them (PoolKind), zeros where
 // none is kept; then, if asked, y divided by max(|y|, 1e-12) (Reimers and Gurevych, 2019). Tokens
-// left out are not read, even NaN ones.
+// omitted are not read, even NaN ones.
 //
 //   x (B, T, D), mask (B, ceil(T/32)) words -> y (B, D)
 #pragma once

@@ -75,7 +75,7 @@ Result<RotaryFrequencies> dynamic_frequencies(const RotaryScaling& s, int64_t wi
   return RotaryFrequencies{plain_frequencies(theta, width), 1.0};
 }
 
-// Peng et al., 2023, equation 22 and its generalisation by DeepSeek.
+// Peng et al., 2023, equation 22 and its generalization by DeepSeek.
 double yarn_scale(double factor, double mscale) {
   return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }

@@ -1,4 +1,4 @@
-// VKF_KIND_* of score terms: what kernels are compiled for, so that they leave out the rest.
+// VKF_KIND_* of score terms: what kernels are compiled for, so that they omit the rest.
 #pragma once
 
 #include "params/score_kinds.h"

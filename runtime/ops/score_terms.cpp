@@ -372,7 +372,7 @@ std::vector<uint32_t> pack_block_map(uint32_t block_size,
 
 uint32_t most_visited_keys(uint32_t block_size, size_t slice_rows,
                            const std::vector<std::vector<SeenBlock>>& rows) {
-  const size_t reach = (kQueryNeighbours + block_size - 2) / block_size + 1;  // rows of neighbours
+  const size_t reach = (kQueryNeighbours + block_size - 2) / block_size + 1;  // rows of neighbors
   uint64_t most = 0;
   uint64_t entries = 0;
   for (size_t i = 0; i < rows.size(); ++i) {

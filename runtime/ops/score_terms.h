@@ -32,7 +32,7 @@ struct ScoreTermsInput {
   // How often each block of keys counts for each block of queries; 0 = hidden. U8 or integer.
   std::optional<Tensor> block_map;  // (B|1, H|1, T / block_size, S / block_size)
   int64_t block_size = 0;           // tokens; divides T and S
-  // What causal and windows leave of distances j - i: blocks beyond are left out of the block map.
+  // What causal and windows leave of distances j - i: blocks beyond are omitted from the block map.
   std::optional<int64_t> least_distance;
   std::optional<int64_t> most_distance;
 };
@@ -66,7 +66,7 @@ std::vector<uint32_t> pack_block_map(uint32_t block_size,
                                      const std::vector<std::vector<SeenBlock>>& rows);
 
 // Keys that any kQueryNeighbours queries of a slice of `slice_rows` rows visit in all: kernels
-// visit the entries of neighbours one behind the other.
+// visit the entries of neighbors one after the other.
 inline constexpr uint32_t kQueryNeighbours = 16;
 uint32_t most_visited_keys(uint32_t block_size, size_t slice_rows,
                            const std::vector<std::vector<SeenBlock>>& rows);

@@ -1,4 +1,4 @@
-// segment_means: the mean of every segment of neighbouring tokens, head by head: the landmarks of
+// segment_means: the mean of every segment of neighboring tokens, head by head: the landmarks of
 // Xiong et al. 2021 (Nystroemformer). Segments of one token make it a copy into another layout.
 //
 //   x (B, H, S, E) -> y (B, H, M, E), each by its HeadLayout; M divides S

@@ -3,7 +3,7 @@
 //
 // Where the host can map a tensor's memory it writes there. Elsewhere it writes into one block of
 // host memory, from which the pass's next submit copies; results come back into another block in
-// the same submit. So an exchange never takes a submit of its own, and waits for this pass only.
+// the same submit. So an exchange never takes its own submit, and waits for this pass only.
 #pragma once
 
 #include <map>

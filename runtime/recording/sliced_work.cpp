@@ -19,7 +19,7 @@ constexpr double kLeastFill = 0.5;
 constexpr double kMostFill = 1.0;
 
 // Keeps the pieces, from the first on, that have at most `most` flops together; moves `position`
-// to the first that it leaves out.
+// to the first that it omits.
 void limit_flops(const Plan& plan, double most, std::vector<PlanPiece>& pieces,
                  PlanPosition& position) {
   double flops = 0;
@@ -153,7 +153,7 @@ Status SlicedWork::collect() {
     for (const auto& [costs, piece] : ran.pieces) expected += costs->microseconds(piece);
     for (size_t i = 0; i < ran.pieces.size(); ++i) {
       const auto& [costs, piece] = ran.pieces[i];
-      // Without a time of its own, a piece has its share of the slice's.
+      // Without its own time, a piece has its share of the slice's.
       const double share = expected > 0 ? costs->microseconds(piece) / expected : 0;
       costs->observe(piece, i < times.pieces.size() ? times.pieces[i] : times.microseconds * share);
     }

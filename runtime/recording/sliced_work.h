@@ -62,7 +62,7 @@ class SlicedWork {
   bool timed() const { return stream_->timed(); }
   // Whether a unit has run to its end since start, and left its results.
   bool ended_round() const { return at_.round_ended; }
-  // Leaves out what was not submitted yet.
+  // Omits what was not submitted yet.
   void skip_rest();
   Status wait() { return stream_->wait(); }
 

@@ -20,13 +20,13 @@
 //
 // reach is cur; where early stopping is "never" and the penalty rewards length, it is M.
 //
-// diverse_beam_search divides the n beams into groups, each a search of its own with n / groups
+// diverse_beam_search divides the n beams into groups, each its own search with n / groups
 // beams. At each step the groups go on one after the other, and a token's score loses `diversity`
 // for every running beam of the groups before that ends in it now (Vijayakumar et al. 2018). The
 // finished sequences of all groups together are the result.
 //
 // Scores are processed in this order, on logits (greedy) or log-probabilities (beam), without
-// renormalising: penalties (sampling.h), end tokens before min_new_tokens, bad words, suppressed
+// renormalizing: penalties (sampling.h), end tokens before min_new_tokens, bad words, suppressed
 // tokens, begin_suppress at the first new position -> -inf; a forced first token at the first new
 // position and a forced end token at the last one: that token 0, everything else -inf. Needs:
 // log_softmax, argmax, sampling, top_k.

@@ -1,4 +1,4 @@
-// chunk_attention: every chunk of the (sorted) tokens attends to itself and its neighbours,
+// chunk_attention: every chunk of the (sorted) tokens attends to itself and its neighbors,
 // cyclically over all chunks of all rounds (Kitaev, Kaiser and Levskaya 2020).
 // q, k (B, H, S, E), v (B, H, S, Ev) -> results (B, H, R, S, Ev + 2): each row's result, highest
 // score and sum of weights.

@@ -1,5 +1,5 @@
 // mean_pool: y = sum over kept tokens of x / max(count, 1e-9), or another pool of them, then, if
-// asked, y / max(|y|, 1e-12) (Reimers, Gurevych 2019). Masked tokens are left out even when they
+// asked, y / max(|y|, 1e-12) (Reimers, Gurevych 2019). Masked tokens are omitted even when they
 // hold NaN; a row without any kept token gives zeros. x (B, S, D), mask (B, S) -> y (B, D). Needs:
 // Array.
 #pragma once

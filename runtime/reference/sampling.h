@@ -1,4 +1,4 @@
-// sampling: which tokens may be drawn next, and how likely each is, in double.
+// sampling: which tokens may be sampled next, and how likely each is, in double.
 //
 // penalised_scores, of logits x over a history h of which the first `prompt` tokens were given:
 //   x[t] += sum of the biases of rules whose tokens end in t and whose others end h

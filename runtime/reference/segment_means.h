@@ -1,4 +1,4 @@
-// segment_means: the mean of every segment of S / M neighbouring tokens (Xiong et al. 2021).
+// segment_means: the mean of every segment of S / M neighboring tokens (Xiong et al. 2021).
 // x (B, H, S, E) -> y (B, H, M, E).
 // Needs: Array.
 #pragma once

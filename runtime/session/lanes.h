@@ -22,10 +22,10 @@ std::vector<LaneRows> lanes_of_inputs(const LoadedModel& model, const TensorMap&
 
 // Those rows of every tensor.
 TensorMap rows_of(const TensorMap& inputs, const LaneRows& rows);
-// Results of parts, one behind the other; an error if a tensor has no row for each input.
+// Results of parts, one after the other; an error if a tensor has no row for each input.
 Result<TensorMap> join_rows(std::vector<TensorMap> parts, const std::vector<LaneRows>& rows);
 
-// Calls `work` for each lane, each on a thread of its own. The first error, if there is one.
+// Calls `work` for each lane, each on its own thread. The first error, if there is one.
 Status run_lanes(size_t lanes, const std::function<Status(size_t lane)>& work);
 
 }  // namespace vkformer

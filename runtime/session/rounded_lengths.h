@@ -26,7 +26,7 @@ struct GivenLengths {
 int64_t rounded_length(int64_t tokens, int64_t most);
 
 // Pads token ids, masks and types on the right. Nothing: the lengths stay, since the family sees
-// what a mask leaves out (ModelFacts::padding), or an input holds more by token, such as positions.
+// what a mask omits (ModelFacts::padding), or an input holds more by token, such as positions.
 // Inputs that a reader refuses stay as they are, too.
 Result<std::optional<GivenLengths>> round_lengths(const ModelFacts& facts, TensorMap& inputs);
 

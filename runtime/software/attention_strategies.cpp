@@ -31,7 +31,7 @@ uint32_t keys_of_round(const AttentionAttrs& a, uint32_t kinds) {
   if ((kinds & VKF_KIND_SPARSE) != 0 || a.relative.kinds != 0) {
     return keys < kMostSoftwareIterations - kKeysBesides ? 1 : 0;
   }
-  // Masks are read in a loop of its own, which skips what nobody sees.
+  // Masks are read in its own loop, which skips what nobody sees.
   const uint64_t loops = (kinds & VKF_KIND_MASKS) != 0 ? 3 : 1;
   for (uint32_t round = 2; round <= 8; round *= 2) {
     if (loops * (keys / round) < kMostSoftwareIterations - kKeysBesides - keys / 32) return round;
@@ -76,7 +76,7 @@ std::optional<AttentionStrategy> pick_lanes(const DeviceCaps& caps, const Attent
                                                              .run = elements_of_load(a)})};
 }
 
-// Keys and values pass by queries that stay, each row a buffer of its own: for the compiler that
+// Keys and values pass by queries that stay, each row its own buffer: for the compiler that
 // wants literals, and heads of the one width that the kernel has literals for.
 std::optional<AttentionStrategy> pick_stationary(const DeviceCaps& caps, const AttentionAttrs& a) {
   constexpr uint32_t kQueries = 4, kWidth = 64, kKeys = 4;

@@ -213,7 +213,7 @@ void launch_stationary(Dispatch& d, const MatmulCall& call, const MatmulChoice&,
   // Holding weights takes as long as products of some 30 rows with them, so that a workgroup has
   // many; but these should stay in a near cache, and every core wants a workgroup.
   constexpr uint32_t kMostRows = 256, kFewestRows = 128, kGroupsWanted = 16;
-  constexpr uint32_t kRowsStep = 32;  // every number of rows is a pipeline of its own
+  constexpr uint32_t kRowsStep = 32;  // every number of rows is its own pipeline
   const MatmulProblem& problem = call.problem;
   const MatmulParams& p = problem.params;
   const uint32_t steps = held_steps(problem, call.caps);

@@ -48,7 +48,7 @@ class CtcVocabulary {
   void add(TokenId id, std::string token) { tokens_.emplace(id, std::move(token)); }
 
   // The text of the best class of every frame: equal tokens in a row count once, then blanks are
-  // left out.
+  // omitted.
   Result<FrameText> decode(std::span<const TokenId> classes) const;
 
  private:

@@ -51,7 +51,7 @@ std::vector<ScoredClass> likeliest_classes(std::span<const float> logits, size_t
   return found;
 }
 
-// Of all classes of all queries, each with a score of its own, as many as there are queries.
+// Of all classes of all queries, each with its own score, as many as there are queries.
 std::vector<ScoredClass> classes_by_score(std::span<const float> logits, size_t queries,
                                           size_t classes) {
   std::vector<double> scores;

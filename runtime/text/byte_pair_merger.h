@@ -10,7 +10,7 @@
 
 namespace vkformer {
 
-// Two neighbouring symbols become `id`; of all pairs in a word the one of the lowest rank goes
+// Two neighboring symbols become `id`; of all pairs in a word the one of the lowest rank goes
 // first, and of equal ones the leftmost.
 struct MergeRule {
   uint32_t rank = 0;

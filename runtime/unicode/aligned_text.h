@@ -22,7 +22,7 @@ struct CharSpan {
 };
 
 // A (piece of a) text and where each of its characters came from. As long as characters correspond
-// one to one to neighbouring characters of the original, which is the common case, no ranges are
+// one to one to neighboring characters of the original, which is the common case, no ranges are
 // stored; nor when some more were put in front.
 class AlignedText {
  public:
@@ -47,7 +47,7 @@ class AlignedText {
     if (begin < end) return {span(begin).begin, span(end - 1).end};
     return {place_between(begin), place_between(begin)};
   }
-  // The characters [begin, end) as a piece of its own. Precondition: begin <= end <= size().
+  // The characters [begin, end) as its own piece. Precondition: begin <= end <= size().
   AlignedText slice(size_t begin, size_t end) const;
 
   // The characters, for changes of one into one. They keep their ranges.

@@ -30,7 +30,7 @@ class RegexAlphabet {
   std::string symbols_of(std::u32string_view text) const;
 
  private:
-  // Neighbours that no set tells apart: from its first character to the next one's.
+  // Neighbors that no set tells apart: from its first character to the next one's.
   struct Stretch {
     char32_t first = 0;
     uint32_t kind = 0;

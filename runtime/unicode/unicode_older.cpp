@@ -17,7 +17,7 @@ struct CharRange {
 };
 
 // Characters that got a property after Unicode 8.0 or 9.0, and up to 16.0. The ranges run on over
-// neighbours that never had it.
+// neighbors that never had it.
 constexpr CharRange kMarksSince8[] = {
     {0x7FD, 0x7FD},     {0x897, 0x8E1},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
     {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xD00, 0xD00},     {0xD3B, 0xD3C},

@@ -58,7 +58,7 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
   // signals.
   Result<uint64_t> submit(const Submission& submission);
   // Gets the time of every dispatch from now on, of what is recorded from now on; null: nobody.
-  // Every recording is then a submit of its own that is waited for. Precondition: nobody else uses
+  // Every recording is then its own submit that is waited for. Precondition: nobody else uses
   // the device meanwhile.
   void set_profiler(std::shared_ptr<DispatchProfiler> profiler);
   std::shared_ptr<DispatchProfiler> profiler() const;

@@ -52,7 +52,7 @@ struct VulkanDevice::Impl {
   Status start(const Snapshot& snapshot, const DeviceOptions& options, const DeviceTweaks& tweaks);
   // Puts the choices of the tuner's file, where it holds for this device, into the capabilities.
   void read_tuned_choices();
-  // Leaves out the kernels that failed on this device and driver.
+  // Omits the kernels that failed on this device and driver.
   void read_demotions();
   // Adds what the application ships for this device (DeviceOptions::pipeline_pack). Best effort.
   void read_pipeline_pack(const std::string& path);

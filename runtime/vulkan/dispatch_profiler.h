@@ -23,7 +23,7 @@ class DispatchProfiler {
   // `spans` has an entry per dispatch that ran, or none if the device has no timestamps. `wall_ns`
   // is from before the submit until it was over.
   virtual void finished(const Ran& ran, std::span<const Recording::Span> spans, double wall_ns) = 0;
-  // Whether `executed` is wanted instead; every dispatch is then a submit of its own.
+  // Whether `executed` is wanted instead; every dispatch is then its own submit.
   virtual bool watches() const { return false; }
   // That dispatch of the plan has run, and nothing after it.
   virtual Status executed(const Recording&, uint32_t) { return {}; }

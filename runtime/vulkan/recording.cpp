@@ -228,7 +228,7 @@ Result<uint64_t> VulkanDevice::submit_now(const Submission& submission) {
   return value;
 }
 
-// Every range is a submit of its own that is waited for, or every dispatch where the profiler wants
+// Every range is its own submit that is waited for, or every dispatch where the profiler wants
 // to see what each wrote.
 Result<uint64_t> VulkanDevice::submit_profiled(const Submission& submission) {
   const size_t count = submission.ranges.size();

@@ -15,7 +15,7 @@ struct RecordingRange {
 };
 
 // Copies between host memory and buffers surround the recordings, so that neither an input nor a
-// result needs a submit of its own.
+// result needs its own submit.
 struct Submission {
   std::span<const BufferCopy> before = {};
   std::span<const RecordingRange> ranges = {};  // in order; a recording may be named several times

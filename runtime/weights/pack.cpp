@@ -138,7 +138,7 @@ SourceStrides strides_of(const PackedWeight& weight, const TensorView& source) {
   return {static_cast<size_t>(weight.row.width), 1};
 }
 
-// Is the source quantised already, along K and in the weight's format?
+// Is the source quantized already, along K and in the weight's format?
 bool has_blocks(const PackedWeight& weight, const TensorView& source) {
   return source.blocks != nullptr && source.blocks->format == weight.format &&
          is_quantised(weight.format) &&

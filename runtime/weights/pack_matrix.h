@@ -40,7 +40,7 @@ struct PackedMatrix {
 };
 
 // `values` has N * K elements, `bias` N or none. A finite value beyond f16's range, or one that a
-// quantised format cannot hold, is an error.
+// quantized format cannot hold, is an error.
 Result<PackedMatrix> pack_matrix(std::span<const float> values, const MatrixShape& shape,
                                  std::span<const float> bias, MatrixFormat format);
 

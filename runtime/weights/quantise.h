@@ -9,7 +9,7 @@
 
 namespace vkformer {
 
-// 32 neighbours along K of one output feature. A weight is minimum + scale * value, but in BF16,
+// 32 neighbors along K of one output feature. A weight is minimum + scale * value, but in BF16,
 // where it is the bfloat16 of these bits.
 struct WeightBlock {
   float scale = 0;    // a bfloat16

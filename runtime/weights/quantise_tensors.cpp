@@ -145,7 +145,7 @@ bool fits(const Matrix& m, MatrixFormat format) {
          (!pairs || m.k % 2 == 0);
 }
 
-// What the file has, a quantised matrix in f32.
+// What the file has, a quantized matrix in f32.
 Tensor copied(const TensorView& view) {
   Tensor tensor = Tensor::zeros(view.blocks == nullptr ? view.dtype : DType::kF32, view.shape);
   if (view.blocks == nullptr) {

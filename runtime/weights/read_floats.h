@@ -11,7 +11,7 @@
 
 namespace vkformer {
 
-// Element `index` of a quantised tensor or one of type F32, F16, BF16 or F64, as f32. Precondition:
+// Element `index` of a quantized tensor or one of type F32, F16, BF16 or F64, as f32. Precondition:
 // it is of such a type and has that many elements. Inline, because packers call it for every
 // weight.
 inline float element_as_float(const TensorView& view, size_t index) {

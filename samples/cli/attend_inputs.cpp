@@ -23,7 +23,7 @@ bool ends_with(const std::string& text, const char* end) {
   return text.ends_with(end);
 }
 
-// Colours that differ from place to place, so that patches differ.
+// Colors that differ from place to place, so that patches differ.
 Result<Picture> default_picture(int side) {
   std::vector<uint8_t> rgb;
   for (int y = 0; y < side; ++y) {

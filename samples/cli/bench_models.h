@@ -39,7 +39,7 @@ struct ModelBenchOptions {
   int64_t tokens = 0;
   int64_t new_tokens = 0;
   int rounds = 5;
-  bool in_process = false;  // else each model in a process of its own, for its peak of memory
+  bool in_process = false;  // else each model in its own process, for its peak of memory
 };
 Status add_model_rows(const CommonOptions& common, const Device& device, const Roofline& roofline,
                       const ModelBenchOptions& options, std::vector<BenchRow>& rows);

@@ -102,21 +102,25 @@ std::string row(const std::vector<std::string>& cells) {
 Result<ClusterOptions> read_cluster_file(const std::string& path) {
   const Result<Json> file = read_json_file(path);
   if (!file) return file.error();
-  const Fields fields(*file, path);
+  return cluster_of_json(*file, path);
+}
+
+Result<ClusterOptions> cluster_of_json(const Json& file, const std::string& where) {
+  const Fields fields(file, where);
   ClusterOptions options;
   const Status read =
       all_of({fields.check({"nodes", "devices", "link_in_node", "link_between_nodes", "texts",
                             "tokens", "notes"}),
               fields.count("nodes", options.nodes), fields.count("texts", options.texts),
               fields.count("tokens", options.tokens),
-              read_link(*file, "link_in_node", path, options.in_node),
-              read_link(*file, "link_between_nodes", path, options.between_nodes)});
+              read_link(file, "link_in_node", where, options.in_node),
+              read_link(file, "link_between_nodes", where, options.between_nodes)});
   if (!read) return read.error();
-  if (!file->contains("devices") || !(*file)["devices"].is_array())
+  if (!file.contains("devices") || !file["devices"].is_array())
     return fields.error("\"devices\" is missing or is not a list");
-  for (const Json& object : (*file)["devices"]) {
+  for (const Json& object : file["devices"]) {
     Result<ClusterDevice> device =
-        read_device(object, path + ", device " + std::to_string(options.devices.size()));
+        read_device(object, where + ", device " + std::to_string(options.devices.size()));
     if (!device) return device.error();
     options.devices.push_back(std::move(*device));
   }

@@ -11,6 +11,8 @@ namespace vkformer::cli {
 
 // A JSON object; samples/clusters/*.json are examples. Errors name the file and the key.
 Result<ClusterOptions> read_cluster_file(const std::string& path);
+// The same of what the file holds; `where` stands for the file in errors.
+Result<ClusterOptions> cluster_of_json(const Json& file, const std::string& where);
 
 Json cluster_json(const ClusterPlan& plan);
 // Lines: the best split with its stages, then one for each depth.

@@ -125,7 +125,7 @@ std::string zsh_action(const OptionFacts& facts) {
   }
 }
 
-// The specifications of a command's options and arguments, each on a line of its own.
+// The specifications of a command's options and arguments, each on its own line.
 std::string zsh_specifications(const CLI::App& app) {
   std::string text = "    '(-h --help)'{-h,--help}'[print this help and exit]'";
   int place = 0;

@@ -123,7 +123,7 @@ Status Downloader::prepare_folders() const {
                                  cache / ".locks" / folder_.filename()}) {
     if (const Status made = make_folder(folder); !made) return made;
   }
-  // Backup programs leave out folders with this file (https://bford.info/cachedir/).
+  // Backup programs omit folders with this file (https://bford.info/cachedir/).
   const fs::path tag = cache / "CACHEDIR.TAG";
   if (!size_of(tag)) {
     std::ofstream(tag) << "Signature: 8a477f597d28d172789f06886806bc55\n"

@@ -17,7 +17,7 @@ struct WholeField {
 struct NumberField {
   const char* key;
   double* setting;
-  bool draws;  // whether it says that tokens are drawn
+  bool draws;  // whether it says that tokens are sampled
 };
 
 constexpr const char* kFields[] = {"id",

@@ -51,7 +51,7 @@ TEST_SUITE("cpu") {
         const double hertz = part * std::min(rates.from, rates.to) / 2.0;
         const auto out = resampled(tone(rates.from, hertz, 4 * 2500), rates);
         const auto wanted = tone(rates.to, hertz, out.size());
-        // The ends lack neighbours: the filter reaches 52 samples of the lower rate.
+        // The ends lack neighbors: the filter reaches 52 samples of the lower rate.
         const size_t margin =
             static_cast<size_t>(60.0 * rates.to / std::min(rates.from, rates.to) + 1.0);
         double worst = 0.0;

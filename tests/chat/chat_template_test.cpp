@@ -113,7 +113,7 @@ TEST_SUITE("cpu") {
     files["chat_template.jinja"] = std::as_bytes(std::span(jinja));
     files["special_tokens_map.json"] = std::as_bytes(std::span(tokens));
     CHECK(*ChatTemplate::load(ModelSource::memory(files))->render(talk) == "</s>|<b>");
-    // A processor's template comes before the tokenizer's, and after one that is a file of its own.
+    // A processor's template comes before the tokenizer's, and after one that is its own file.
     const std::string processor = R"({"chat_template": "{{ bos_token }};"})";
     files["chat_template.json"] = std::as_bytes(std::span(processor));
     CHECK(*ChatTemplate::load(ModelSource::memory(files))->render(talk) == "</s>|<b>");

@@ -34,6 +34,7 @@ def reads():
     rows = {
         ("tokenize", "--file"): (["tokenize", g2p, "--file", FILE], False),
         ("run", "--inputs"): (["run", g2p, "--inputs", FILE, "--outputs", os.devnull], True),
+        ("plan", "--cluster"): (["plan", g2p, "--cluster", FILE], True),
         ("op", "--inputs"): (["op", "softmax", "--inputs", FILE], True),
         ("compare", "--inputs"): (["compare", g2p, "--inputs", FILE], True),
         ("profile", "--inputs"): (["profile", g2p, "--inputs", FILE], True),

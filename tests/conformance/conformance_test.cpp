@@ -1,4 +1,4 @@
-// A wrong kernel is found, named, left out, and the runtime is right again.
+// A wrong kernel is found, named, omitted, and the runtime is right again.
 #include "vkformer/conformance.h"
 
 #include <algorithm>

@@ -207,7 +207,7 @@ void check_row(const Expected& row, const Measured& m) {
   CHECK(m.counts.refused_maps == 0);
 }
 
-// Generations at once, each on a thread and in a session of its own.
+// Generations at once, each on a thread and in its own session.
 void generate_at_once(int threads, int rounds) {
   std::vector<Session> sessions;
   for (int i = 0; i < threads; ++i) {

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   OperatorCall call;
   call.name = std::string(input.substr(0, cut));
   call.attributes_json = std::string(input.substr(cut + 1));
-  // All of the inputs are more than any operator knows, so one is left out at a time, then pairs.
+  // All of the inputs are more than any operator knows, so one is omitted at a time, then pairs.
   const TensorMap all = some_inputs(data[size - 1]);
   for (const auto& [first, tensor] : all) {
     call.inputs = {{first, tensor}};

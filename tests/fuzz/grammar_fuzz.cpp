@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto allowed = masks.allowed(column);
     auto next = masks.accept(column, text.substr(i, 1));
     if (!next.ok()) break;
-    // A byte that is a token of its own goes on exactly where its token is allowed.
+    // A byte that is its own token goes on exactly where its token is allowed.
     const size_t token = std::string_view(
                              "a.{\".\xA9"
                              "1. ")

@@ -61,7 +61,7 @@ TEST_SUITE("model") {
     GenerateOptions options = options_for(session, 2, 1, {});
     options.choice = TokenChoice::kDrawn;
     options.sampling = {.temperature = 6, .top_k = 6};
-    // Of the four tokens drawn the first two end here, and the likelier one is the result.
+    // Of the four tokens sampled the first two end here, and the likelier one is the result.
     const std::vector<double> p =
         reference::draw_probabilities(logits_behind(session, prompt), {6, 6, 1, 0, 1});
     std::vector<double> wanted(p.size());

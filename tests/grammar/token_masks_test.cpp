@@ -258,7 +258,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("token masks: old columns are forgotten and held ones stay") {
     const auto& tokens = small_tokens();
-    // Every count is a column of its own.
+    // Every count is its own column.
     GrammarConstraint constraint = constraint_of(
         grammar_of("root ::= item{0,10000}\nitem ::= \"a\" | \"(\" item \")\" | \"b\" [a-c]{0,50}"),
         tokens);

@@ -36,7 +36,7 @@ inline std::vector<std::byte> file_bytes(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// A GIF of 4 colours whose only frame is the given bytes of codes: (left, top, width, height), bits
+// A GIF of 4 colors whose only frame is the given bytes of codes: (left, top, width, height), bits
 // of the first code, one block.
 inline std::string gif_file(const std::string& screen, const std::string& frame,
                             const std::string& flags, const std::string& codes) {

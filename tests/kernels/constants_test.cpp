@@ -17,7 +17,7 @@ TEST_SUITE("cpu") {
     for (uint32_t i = 0; i < static_cast<uint32_t>(KernelId::kCount); ++i) {
       const auto id = static_cast<KernelId>(i);
       const KernelInfo& info = kernel_info(id);
-      if (info.words == 0) continue;  // needs a feature that this build leaves out
+      if (info.words == 0) continue;  // needs a feature that this build omits
       const auto interface = kernel_interface(id);
       REQUIRE(interface);
       const std::string list(info.constants_list);

@@ -102,7 +102,7 @@ TEST_SUITE("gpu") {
     CHECK(first->time.gflop == doctest::Approx(1e-9 * (products + 2 * 4 * 7 * 7 * 32)));
     CHECK(first->time.hash == again->hash);
     REQUIRE(first->y.size() == 7 * 32);
-    // A normalised row has a mean square around 1.
+    // A normalized row has a mean square around 1.
     double squares = 0;
     for (float value : first->y) squares += double{value} * value;
     CHECK(squares / (7 * 32) > 0.5);

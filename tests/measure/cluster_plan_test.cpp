@@ -116,12 +116,12 @@ TEST_SUITE("cpu") {
     options.nodes = 0;
     CHECK(refused(options));
     options = alike_devices(2);
-    options.nodes = (1 << 20) + 1;
+    options.nodes = (1 << 16) + 1;
     CHECK(refused(options));
     options = alike_devices(2);
     options.devices.clear();
     CHECK(refused(options));
-    options = alike_devices(1 << 20);
+    options = alike_devices(1 << 16);
     options.nodes = 2;
     CHECK(refused(options));
     options = alike_devices(2);

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "zz_square"
-COPIED = ["CMakeLists.txt", "cmake", "conformance", "docs", "include", "runtime", "samples",
+COPIED = ["CMakeLists.txt", "cmake", "conformance", "docs", "include", "mpi", "runtime", "samples",
           "shaders", "tools"]
 # What holds a list of operators or kernels, or counts them.
 LISTS = re.compile(r"op_list\.def|kernel_list\.inc|kernel_groups\.inc|(?:Op|Kernel)Id::kCount")

@@ -390,7 +390,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("what neighbours visit by their blocks is known, and too much is refused") {
     const std::vector<std::vector<SeenBlock>> rows = {{{0}, {1}, {2}}, {{0}}, {{1}, {2}}, {},
                                                       {{5}},           {{0}}};
-    CHECK(most_visited_keys(64, 3, rows) == 4 * 64);  // queries of two blocks are neighbours
+    CHECK(most_visited_keys(64, 3, rows) == 4 * 64);  // queries of two blocks are neighbors
     CHECK(most_visited_keys(8, 3, rows) == 6 * 8);
     CHECK(most_visited_keys(1, 6, rows) == 8);
     CHECK(most_visited_keys(1, 3, rows) == 6);

@@ -15,7 +15,7 @@ inline int64_t pick(std::mt19937& engine, int64_t least, int64_t most) {
   return std::uniform_int_distribution<int64_t>(least, most)(engine);
 }
 
-// Every dispatch writes one buffer of its own or of an earlier one and reads a few older ones.
+// Every dispatch writes its own buffer or of an earlier one and reads a few older ones.
 inline Plan random_plan(uint32_t seed, int64_t buffers, int64_t dispatches) {
   std::mt19937 engine(seed);
   Plan plan;

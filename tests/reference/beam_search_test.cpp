@@ -128,7 +128,7 @@ TEST_SUITE("cpu") {
     options.max_new_tokens = 50;
     options.num_beams = 2;
     options.eos_token_ids = {2};
-    options.length_penalty = 8.0;  // favours long sequences, so only the flag can stop
+    options.length_penalty = 8.0;  // favors long sequences, so only the flag can stop
     options.early_stopping = reference::EarlyStopping::kYes;
     int calls = 0;
     const NextLogits model = markov(table);

@@ -64,7 +64,7 @@ struct TempDirectory {
   }
 };
 
-// A model on a device of its own.
+// A model on its own device.
 struct Guest {
   GoldenCase golden;
   Device device;

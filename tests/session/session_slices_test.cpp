@@ -281,7 +281,7 @@ TEST_SUITE("model") {
     check_refused(session.advance(std::nan("")), "above 0");
     check_refused(session.record(nullptr, 1000), "null");
     check_refused(session.finish(), "percent are still to be submitted");
-    // What was refused has not run: nothing is left out.
+    // What was refused has not run: nothing is omitted.
     advance_to_end(session, 1e9);
     const auto outputs = session.finish();
     REQUIRE(outputs.ok());

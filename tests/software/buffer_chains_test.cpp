@@ -49,7 +49,7 @@ template <class F>
 void for_every_kernel(const F& f) {
   for (size_t k = 0; k < static_cast<size_t>(KernelId::kCount); ++k) {
     const auto id = static_cast<KernelId>(k);
-    if (kernel_info(id).words != 0) f(id);  // else it needs a feature that this build leaves out
+    if (kernel_info(id).words != 0) f(id);  // else it needs a feature that this build omits
   }
 }
 

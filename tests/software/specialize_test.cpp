@@ -49,7 +49,7 @@ TEST_SUITE("cpu") {
     std::mt19937 random(5);
     for (size_t k = 0; k < static_cast<size_t>(KernelId::kCount); ++k) {
       const auto id = static_cast<KernelId>(k);
-      if (kernel_info(id).words == 0) continue;  // needs a feature that this build leaves out
+      if (kernel_info(id).words == 0) continue;  // needs a feature that this build omits
       INFO(std::string(kernel_info(id).name));
       const std::vector<uint32_t> words = kernel_spirv(id);
       const auto before = reflect_spirv(words);

@@ -57,7 +57,7 @@ TEST_SUITE("cpu") {
     CHECK(odd.tokens == std::vector<std::string>{"a", "<unk>", "<unk>", "f", "i", "</s>"});
     CHECK(odd.ids == Ids{3, 2, 2, 8, 11, 1});
     CHECK(ranges_of(odd) == Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {3, 4}, {0, 0}});
-    // "." matches no newline, which is a piece of its own all the same.
+    // "." matches no newline, which is its own piece all the same.
     CHECK(encoded(g2p, "a\nb").ids == Ids{3, 2, 4, 1});
   }
 

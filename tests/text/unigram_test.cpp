@@ -78,7 +78,7 @@ TEST_SUITE("cpu") {
     const Tokenizer model =
         unigram(R"("unk_id": null, "vocab": [["a", -1.0], ["b", -1.0], ["bc", -1.0]])");
     CHECK(encoded(model, "aabc").ids == Ids{0, 0, 2});
-    // Every character needs a token of its own or a way that passes it.
+    // Every character needs its own token or a way that passes it.
     CHECK_FALSE(model.encode("c").ok());
     const auto failed = model.encode("aüa");
     REQUIRE_FALSE(failed.ok());

@@ -56,7 +56,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("word scanner: the same words as the regular expression on random Unicode") {
-    // Characters that the regular expression library's Unicode does not know yet are left out.
+    // Characters that the regular expression library's Unicode does not know yet are omitted.
     const TextRegex unassigned = compiled("\\p{Cn}");
     std::mt19937 random(21);
     for (const WordPattern pattern : kPatterns) {
@@ -110,7 +110,7 @@ TEST_SUITE("cpu") {
     // GARAY CAPITAL LETTER A and GARAY DIGIT ONE, neither in Unicode 15.
     CHECK(words_of(WordPattern::kGpt2, "a\U00010D50 \U00010D411") ==
           Words{"a\U00010D50", " \U00010D411"});
-    // An unassigned neighbour is neither.
+    // An unassigned neighbor is neither.
     CHECK(words_of(WordPattern::kGpt2, "a\U00010D66") == Words{"a", "\U00010D66"});
   }
 }

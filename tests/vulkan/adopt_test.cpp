@@ -123,7 +123,7 @@ TEST_SUITE("gpu") {
     REQUIRE(own);
     const HostDevice host(VK_API_VERSION_1_3);
     const auto [found, snapshot] = offer_of(host, VK_API_VERSION_1_3);
-    // The application has a chain of its own, whose struct takes what it has a place for.
+    // The application has its own chain, whose struct takes what it has a place for.
     VkPhysicalDeviceVulkan12Features core{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
     VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
     VkPhysicalDeviceFeatures2* given = nullptr;

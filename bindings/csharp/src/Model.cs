@@ -166,6 +166,16 @@ namespace Vkformer
             Handle = made;
         }
 
+        private Source(VkfSourceHandle handle) : base(handle) { }
+
+        /// <summary>A packed model (`vkformer pack`): the file from the byte `offset` on.</summary>
+        public static Source Pack(string path, ulong offset = 0)
+        {
+            VkfSourceHandle made;
+            Library.Check(Native.vkf_source_pack(Utf8.Needed(path, "path"), offset, out made, Library.Error));
+            return new Source(made);
+        }
+
         public Source(IReadOnlyDictionary<string, byte[]> files, string name = "memory")
         {
             var rows = (vkf_file*)arena.Room(files.Count * sizeof(vkf_file));

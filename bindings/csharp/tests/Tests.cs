@@ -195,6 +195,7 @@ internal static unsafe class Tests
             Same(together.GroupPlan.Trim().Split('\n').Length, 2, "lines of the plan");
             Same(alone.GroupPlan, "", "plan of one device");
         }
+        Fails(() => new Model(device, Source.Pack("/nowhere.vkfpack")));
         Throws<ArgumentException>(() => new DeviceGroup(new[] { device, device }, new[] { 2.0 }));
         Fails(() => new DeviceGroup(new[] { device }));
         Dictionary<string, byte[]> files = Directory.GetFiles(G2p).ToDictionary(Path.GetFileName, File.ReadAllBytes);

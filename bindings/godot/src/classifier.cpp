@@ -188,8 +188,8 @@ class TextureCopy {
   Variant texture_;
 };
 
-// A texture of the engine's own device, never read back: the engine copies it into a texture of
-// ours in one frame, and the pass begins in a later one, when that copy has been submitted.
+// A texture of the engine's own device, never read back. The engine copies it into a texture of
+// ours in one frame; the pass begins in a later one, when that copy has been submitted.
 class ClassifyTextureJob : public ClassifyJob {
  public:
   ClassifyTextureJob(Variant texture, int top) : ClassifyJob(top), texture_(std::move(texture)) {}

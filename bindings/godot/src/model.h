@@ -20,7 +20,7 @@ struct ModelSettings {
   std::vector<float> adapter_scales;
 };
 
-// A model and what its files say of texts, pictures and sounds. Loaded by a thread of the host's;
+// A model and what its files say of texts, images and audio. Loaded by a thread of the host's;
 // immutable from then on. What a model has no file for is null.
 class LoadedModel {
  public:
@@ -39,7 +39,7 @@ class LoadedModel {
   const vkf_log_mel* sounds() const { return sounds_.get(); }
   const vkf_chat_template* chat() const { return chat_.get(); }
   const vkf_model_info& info() const { return info_; }
-  // Of a classifier: each label has a probability of its own.
+  // Of a classifier: each label has its own probability.
   bool many_labels() const { return many_labels_; }
   bool is_decoder() const { return std::string(info_.kind) == "decoder"; }
   const std::string& name() const { return settings_.directory; }

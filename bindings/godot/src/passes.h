@@ -1,4 +1,4 @@
-// VkfEmbedding, VkfClassifier, VkfSpeechToText: texts, images and sounds in one pass or several.
+// VkfEmbedding, VkfClassifier, VkfSpeechToText: texts, images and audio in one pass or several.
 #pragma once
 
 #include <memory>

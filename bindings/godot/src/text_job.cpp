@@ -90,7 +90,7 @@ std::string TextJob::make_grammar() {
   return "";
 }
 
-// A continuation is decoded behind its prompt, whose own text is then left out.
+// A continuation is decoded after its prompt, whose own text is then omitted.
 std::string TextJob::begin_stream() {
   Error error;
   const std::vector<const char*> stops = pointers(settings_.stop);

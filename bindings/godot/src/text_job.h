@@ -40,7 +40,7 @@ class TextJob : public Job {
   vkf_status finish(vkf_session* session, vkf_error* error) override;
 
  protected:
-  // Tensors of the prompt, and how many tokens the model's own text begins behind.
+  // Tensors of the prompt, and the tokens that precede the model's own text.
   virtual std::string make_inputs();
   virtual void change(vkf_generate_options&) {}
   // The text of one generation.
@@ -72,7 +72,7 @@ class TextJob : public Job {
   DecodeStream stream_;
   StopStrings stops_;
   size_t skip_ = 0;
-  size_t start_tokens_ = 0;  // in front of what was generated
+  size_t start_tokens_ = 0;  // before what was generated
   bool streams_ = false;
   bool stopped_ = false;
   std::string text_;

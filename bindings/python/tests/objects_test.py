@@ -203,6 +203,10 @@ class Sessions(unittest.TestCase):
         scores = self.session.score(self.ids, continuation)
         numpy.testing.assert_allclose(scores, found[0][0].log_probabilities, atol=1e-3)
 
+    def test_packs(self):
+        with self.assertRaisesRegex(vkformer.VkformerError, "nowhere.vkfpack"):
+            vkformer.Model(vkformer.Source.pack("/nowhere.vkfpack", 4096), DEVICE)
+
     def test_groups(self):
         group = vkformer.DeviceGroup([DEVICE, DEVICE], shares=[2, 1])
         together, alone = vkformer.Model(SPEAR, DEVICE, group=group), vkformer.Model(SPEAR, DEVICE)

@@ -155,6 +155,13 @@ class Source(Handle):
             raise TypeError(f"[files] is a {type(files).__name__}, and a directory, a dict of bytes by name, or an "
                             "object with size() and read() is needed.")
 
+    @classmethod
+    def pack(cls, path: str | os.PathLike[str], offset: int = 0) -> "Source":
+        """A packed model (`vkformer pack`): the file from the byte `offset` on."""
+        source = cls._of(make("vkf_source_pack", path, offset))
+        source._keep, source.failure = [], None
+        return source
+
     def _memory(self, files: Mapping[str, Any], name: str) -> Any:
         keep = Keep()
         rows = []

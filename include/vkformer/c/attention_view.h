@@ -46,13 +46,13 @@ typedef struct vkf_overlay {
   uint32_t struct_size;
   int32_t rows;          // patches from top to bottom
   int32_t columns;       // patches from left to right
-  uint32_t zero_to_one;  // 1: the full colour is weight 1, not the largest one
+  uint32_t zero_to_one;  // 1: the full color is weight 1, not the largest one
   const float* values;   // one weight a patch (rows*columns)
   double left;           // what the patches cover, in pixels; a width of 0: the whole picture
   double top;
   double width;
   double height;
-  double strength;  // of the colour where the weight is highest; 0: 0.75
+  double strength;  // of the color where the weight is highest; 0: 0.75
 } vkf_overlay;
 
 // Those that vkf_session_run handed out: "self", "encoder", "decoder" or "cross", of one item of

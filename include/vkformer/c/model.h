@@ -177,7 +177,7 @@ VKFORMER_API vkf_status vkf_model_memory_needs(const vkf_device* device, const v
                                                const vkf_session_sizes* sizes,
                                                vkf_memory_needs* needs, vkf_error* error);
 
-// Loads on a thread of its own, from which options->progress is called.
+// Loads on its own thread, from which options->progress is called.
 typedef struct vkf_load vkf_load;
 // The source's handle may be freed at once; what it refers to must stay. [any]
 VKFORMER_API vkf_status vkf_load_start(const vkf_device* device, const vkf_source* source,

@@ -24,7 +24,7 @@ using Term = DisentangledConfig::Term;
 //   mid + ceil(ln(n / mid) / ln((farthest - 1) / mid) (mid - 1)),   mid = buckets / 2
 //
 // The logarithms are those of floats, as in the reference implementation: at bounds of buckets
-// other ones would round to a neighbour.
+// other ones would round to a neighbor.
 int64_t distance_bucket(const DistanceRowsConfig& c, int64_t distance) {
   const int64_t mid = c.buckets / 2;
   const int64_t n = std::abs(distance);

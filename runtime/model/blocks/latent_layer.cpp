@@ -47,7 +47,7 @@ bool is_tapped(const LatentLayer& layer, const LatentRun& run) {
          run.taps.attention_head < layer.heads;
 }
 
-// Queries, keys and values of one layer, each (.., H E) in a tensor of its own.
+// Queries, keys and values of one layer, each (.., H E) in its own tensor.
 struct Projected {
   TensorId q = kNoTensor;
   TensorId k = kNoTensor;

@@ -26,8 +26,8 @@ struct PatchConv {
 // ViT's embedding of pictures of one size.
 struct PictureEmbedding {
   GridFacts picture;
-  GridSize patch;  // pixels; what does not fill a patch at the right and the bottom is left out
-  std::string patches;       // weight row of the patch projection (D, C * patch)
+  GridSize patch;       // pixels; what does not fill a patch at the right and the bottom is omitted
+  std::string patches;  // weight row of the patch projection (D, C * patch)
   std::string positions;     // weight row (T, D): what each token adds, class tokens themselves too
   int64_t class_tokens = 1;  // before the patches
   int64_t last_tokens = 0;   // after the patches

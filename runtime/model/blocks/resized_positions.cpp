@@ -51,7 +51,7 @@ double sharp_cubic(double x) {
   return cubic(x, -0.5);
 }
 
-// Places beyond the sides are left out. A filter reaches `reach` places to each side.
+// Places beyond the sides are omitted. A filter reaches `reach` places to each side.
 Taps widened(int64_t from, int64_t to, int64_t place, double (*filter)(double), double reach) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double spread = std::max(scale, 1.0);

@@ -33,7 +33,7 @@ std::vector<uint32_t> unwindow_rows(const WindowGrid& grid, int64_t batch);
 std::vector<uint32_t> merge_rows(const GridSize& tokens, int64_t batch);
 
 // What is added to scores inside windows: the learned bias of each pair's relative position and, in
-// a shifted grid, -100 for pairs that were not neighbours before rolling. `index` is
+// a shifted grid, -100 for pairs that were not neighbors before rolling. `index` is
 // swin_relative_index (area, area), `table` has ((2 window - 1)^2, H) values -> (n, H, area, area)
 // with n = windows of a shifted grid, else 1.
 std::vector<float> window_biases(const WindowGrid& grid, std::span<const uint32_t> index,

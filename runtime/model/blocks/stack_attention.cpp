@@ -41,7 +41,7 @@ struct CacheLines {
 };
 
 // A line for every position, or as many as the context has, or as a window that never reaches a
-// sink once keys are left out.
+// sink once keys are omitted.
 CacheLines cache_lines(const LayerSite& site) {
   const StepShape& s = site.run.step;
   const int64_t window = kind_of(site).window_left + 1;

@@ -50,7 +50,7 @@ struct PictureTower {
   enum class Input : uint8_t { kPictures, kPatches } input = Input::kPictures;
   PictureTokens positions;  // of kPatches, once prepared
   StackConfig stack;        // without a final norm
-  // kClass: a token before the patches stands for the picture, with a norm of its own; the sum has
+  // kClass: a token before the patches stands for the picture, with its own norm; the sum has
   // one, too. kAttention: the normed states by attention of a learned query. kNone: nothing does, a
   // decoder reads the states (`layer_states`).
   enum class Pool : uint8_t { kClass, kAttention, kNone } pool = Pool::kClass;

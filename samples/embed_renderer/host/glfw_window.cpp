@@ -44,7 +44,7 @@ class GlfwWindow final : public Window {
   Owned<VkSwapchainKHR> swapchain_;
   std::vector<VkImage> images_;  // of the swapchain
   // Frames run one at a time, but an image may still wait to be shown when the next is drawn, so
-  // each has a semaphore of its own for that.
+  // each has its own semaphore for that.
   Owned<VkSemaphore> acquired_;
   std::vector<Owned<VkSemaphore>> drawn_;
   VkExtent2D extent_{};  // of the window's images

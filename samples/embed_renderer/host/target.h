@@ -1,4 +1,4 @@
-// What is drawn into: colour and depth with several samples a pixel, resolved to one image.
+// What is drawn into: color and depth with several samples a pixel, resolved to one image.
 #pragma once
 
 #include "host/memory.h"

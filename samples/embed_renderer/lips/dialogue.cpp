@@ -42,7 +42,7 @@ vkformer::Result<std::vector<Line>> lines_of(const std::string& text) {
   return lines;
 }
 
-// All heads in an order in which neighbours stand apart, so that bubbles rarely meet.
+// All heads in an order in which neighbors stand apart, so that bubbles rarely meet.
 std::vector<int> spread_order(int heads) {
   int stride = std::max(1, heads * 4 / 5);
   while (std::gcd(stride, heads) != 1) --stride;

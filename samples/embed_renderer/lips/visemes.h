@@ -1,5 +1,5 @@
 // From phonemes to a moving mouth: what each ARPAbet phoneme asks of jaw and lips, how long it
-// lasts, and how neighbours blend.
+// lasts, and how neighbors blend.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace sample {
 // What one phoneme, or one half of a diphthong, asks for.
 struct Viseme {
   MouthWeights weights{};
-  float strength = 1.0F;  // how little it gives way to its neighbours: closed lips do not
+  float strength = 1.0F;  // how little it gives way to its neighbors: closed lips do not
   float start = 0.0F;     // seconds from the beginning of the word
   float seconds = 0.0F;
   int phoneme = 0;  // which of the word's

@@ -12,7 +12,7 @@ const glm::vec4 kPaper{0.99F, 0.985F, 0.97F, 0.97F}, kShadow{0.05F, 0.03F, 0.10F
 const glm::vec4 kInk{0.12F, 0.11F, 0.20F, 1.0F}, kMuted{0.45F, 0.44F, 0.55F, 1.0F};
 const glm::vec4 kMark{0.90F, 0.33F, 0.20F, 1.0F}, kWhite{1.0F};
 
-// The box for a text of this size; its tail is drawn, too.
+// The box for a text of this size; its tail is sampled, too.
 Box paper(Canvas& canvas, const BubblePlace& place, float width, float height) {
   const float u = place.scale, tail = 7.0F * u;
   const bool above = place.side == BubblePlace::Side::kAbove;

@@ -12,7 +12,7 @@ namespace sample {
 namespace {
 
 constexpr int kDither = 3;      // at most so much is added to a channel
-constexpr uint8_t kSame = 255;  // index of the colour that leaves a pixel as it is
+constexpr uint8_t kSame = 255;  // index of the color that leaves a pixel as it is
 constexpr int kUnseen = 5;      // a smaller change of a channel is not drawn
 
 Rgb pixel_at(const std::vector<uint8_t>& rgb, size_t pixel) {
@@ -155,7 +155,7 @@ void put_header(Bytes& file, int width, int height, const Palette& palette) {
   file.text("GIF89a");
   file.word(static_cast<size_t>(width));
   file.word(static_cast<size_t>(height));
-  file.byte(0xF7);  // a palette of 256 colours
+  file.byte(0xF7);  // a palette of 256 colors
   file.byte(0);
   file.byte(0);
   for (size_t i = 0; i < 256; ++i) {

@@ -1,4 +1,4 @@
-// Up to 255 colours that stand for all of some pictures.
+// Up to 255 colors that stand for all of some pictures.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class Palette {
   // From a sample of pixels; at least one.
   explicit Palette(std::vector<Rgb> pixels);
   const std::vector<Rgb>& colors() const { return colors_; }
-  // Index of the nearest colour.
+  // Index of the nearest color.
   uint8_t nearest(const Rgb& color) const;
 
  private:

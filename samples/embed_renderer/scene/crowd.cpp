@@ -18,7 +18,7 @@ constexpr float kFirstHeight = 1.95F;
 constexpr float kFieldOfView = 0.42F;
 constexpr float kGraphShare = 0.16F;  // of the crowd's height
 
-// Linear light of a colour as one picks it on a screen.
+// Linear light of a color as one picks it on a screen.
 glm::vec3 paint(int rgb) {
   const auto channel = [rgb](int shift) {
     return std::pow(static_cast<float>((rgb >> shift) & 255) / 255.0F, 2.2F);

@@ -11,7 +11,7 @@ namespace sample {
 
 // Rays to the surface start here, inside.
 inline constexpr glm::vec3 kHeadMiddle = {0.0F, -0.08F, 0.0F};
-// The left eye's centre (of positive x); the right one mirrors it.
+// The left eye's center (of positive x); the right one mirrors it.
 inline constexpr glm::vec3 kEye = {0.295F, 0.10F, 0.60F};
 inline constexpr float kEyeRadius = 0.19F;
 

@@ -5,7 +5,7 @@
 //   discrete       (default) heap 0: device memory that the host cannot map; heap 1: host memory,
 //                  with a coherent type and a coherent and cached type
 //   small-bar      the same, and heap 2: 256 MiB of device memory that the host can map
-//   resizable-bar  as discrete, and the host can map all of heap 0 by a type of its own
+//   resizable-bar  as discrete, and the host can map all of heap 0 by its own type
 //   driver         the driver's own memory; the layer only counts
 // Further variables:
 //   VKFORMER_LAYER_TYPE    discrete (default), or driver: the device type that it presents

@@ -69,7 +69,7 @@ TEST_SUITE("cpu") {
     const std::vector<float> biases = window_biases(shifted, *index, table, 2);
     REQUIRE(biases.size() == 4 * 32);
     for (size_t i = 0; i < 32; ++i) {
-      CHECK(biases[i] == once[i]);  // the first window holds old neighbours only
+      CHECK(biases[i] == once[i]);  // the first window holds old neighbors only
       const size_t query = i % 16 / 4;
       const size_t key = i % 4;
       CHECK(biases[32 + i] == (query % 2 == key % 2 ? once[i] : once[i] - 100.0f));

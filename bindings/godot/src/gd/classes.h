@@ -55,7 +55,7 @@ class Class {
   Class(const Class&) = delete;
   Class& operator=(const Class&) = delete;
 
-  // The last `defaults` arguments may be left out.
+  // The last `defaults` arguments may be omitted.
   template <class T>
   void method(const char* name, Type result, const std::vector<Argument>& arguments,
               Variant (T::*run)(const Arguments&), const Arguments& defaults = {}) {

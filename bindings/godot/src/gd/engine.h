@@ -46,7 +46,7 @@ class Variant {
 
   // A copy of what the engine owns.
   static Variant copy_of(GDExtensionConstVariantPtr value);
-  // A value from the memory of its own type, as ptrcalls pass it.
+  // A value from the memory of its type, as ptrcalls pass it.
   static Variant from_type(Type type, GDExtensionConstTypePtr value);
   // Stores it as that type over an initialized value of that type.
   void store(Type type, GDExtensionTypePtr to) const;

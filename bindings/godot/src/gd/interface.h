@@ -3,7 +3,7 @@
 
 #include <gdextension_interface.h>
 
-// ONE(type, name), or AS(type, field, name) where the field has a name of its own.
+// ONE(type, name), or AS(type, field, name) where the field has its own name.
 #define VKF_GODOT_FUNCTIONS(ONE, AS)                                                            \
   ONE(GDExtensionInterfaceGetVariantFromTypeConstructor, get_variant_from_type_constructor)     \
   ONE(GDExtensionInterfaceGetVariantToTypeConstructor, get_variant_to_type_constructor)         \
