@@ -44,7 +44,7 @@ class MappedFile {
 
   std::string path_;
   std::span<const std::byte> bytes_;
-  std::vector<std::byte> owned_;  // what bytes_ shows unless mapped_
+  std::vector<std::byte> owned_;       // what bytes_ shows unless mapped_
   std::shared_ptr<const void> owner_;  // of what share() was given
   bool mapped_ = false;
 };
