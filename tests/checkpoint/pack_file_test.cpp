@@ -11,7 +11,7 @@
 namespace vkformer::testing {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> bytes_in_text(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -22,7 +22,7 @@ std::vector<std::byte> packed(const TextFiles& texts) {
   std::vector<std::span<const std::byte>> bytes;
   for (const auto& [name, text] : texts) {
     files.push_back({.name = name});
-    bytes.push_back(bytes_of(text));
+    bytes.push_back(bytes_in_text(text));
   }
   std::vector<std::byte> pack = pack_header(files, bytes, {{"adapters/0", 0.5}});
   for (size_t i = 0; i < files.size(); ++i) {
@@ -39,9 +39,9 @@ std::vector<std::byte> with_header(const std::string& header) {
   for (size_t i = 0; i < 8; ++i) {
     pack[8 + i] = static_cast<std::byte>(uint64_t{header.size()} >> (8 * i));
   }
-  const auto digest = sha256(bytes_of(header));
+  const auto digest = sha256(bytes_in_text(header));
   std::copy(digest.begin(), digest.end(), pack.begin() + 16);
-  pack.insert(pack.end(), bytes_of(header).begin(), bytes_of(header).end());
+  pack.insert(pack.end(), bytes_in_text(header).begin(), bytes_in_text(header).end());
   pack.resize(pack.size() + 4096);
   return pack;
 }
@@ -78,18 +78,18 @@ TEST_SUITE("cpu") {
         {1'000'000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"}};
     for (const auto& [length, digest] : lengths) {
       const std::string text(length, 'a');
-      CHECK(hexadecimal(sha256(bytes_of(text))) == digest);
+      CHECK(hexadecimal(sha256(bytes_in_text(text))) == digest);
       // The same in pieces.
       for (const size_t piece : {1, 7, 64, 100}) {
         if (length / piece > 20'000) continue;
         Sha256 hash;
         for (size_t at = 0; at < length; at += piece) {
-          hash.add(bytes_of(text).subspan(at, std::min(piece, length - at)));
+          hash.add(bytes_in_text(text).subspan(at, std::min(piece, length - at)));
         }
         CHECK(hexadecimal(hash.digest()) == digest);
       }
     }
-    CHECK(hexadecimal(sha256(bytes_of("abc"))) ==
+    CHECK(hexadecimal(sha256(bytes_in_text("abc"))) ==
           "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   }
 
@@ -122,7 +122,7 @@ TEST_SUITE("cpu") {
       }
       // Files outlive the store.
       for (size_t i = 0; i < texts.size(); ++i) {
-        CHECK(std::ranges::equal(kept[i].bytes(), bytes_of(texts[i].second)));
+        CHECK(std::ranges::equal(kept[i].bytes(), bytes_in_text(texts[i].second)));
       }
     }
     const auto content = read_pack(pack, "m.vkfpack");
