@@ -112,7 +112,7 @@ class PackTest(unittest.TestCase):
         case = os.path.join(SOURCE, "tests/golden")
         name = next(name for name in sorted(os.listdir(case))
                     if os.path.exists(os.path.join(case, name, "adapter/adapter_config.json")))
-        model, adapter = (os.path.join(case, name, part) for part in ("model", "adapter"))
+        model, adapter = (os.path.join(case, name, part) for part in ("base", "adapter"))
         self.good("pack", model, self.packed, "--adapter", adapter + "=0.5")
         header, files = self.header()
         self.assertEqual(header["adapters"], {"adapters/0": {"scale": 0.5}})

@@ -18,6 +18,7 @@ struct Faulty {
   std::optional<Session> session;
   TensorMap inputs;
   std::vector<std::byte> wanted;
+  Call wait = Call::kWaitSemaphores;  // what this device waits with
 
   Faulty() {
     FaultTable::get().clear();
@@ -35,6 +36,8 @@ struct Faulty {
     session.emplace(std::move(made).value());
     inputs = golden.pass_inputs();
     wanted = run();
+    const auto fences = static_cast<size_t>(Call::kWaitForFences);
+    if (FaultTable::get().counts()[fences] > 0) wait = Call::kWaitForFences;
   }
   ~Faulty() {
     FaultTable::get().clear();
@@ -93,10 +96,8 @@ TEST_SUITE("model") {
   TEST_CASE("a wait that fails while the GPU goes on ends the pass, not what it uses") {
     if (!have_test_device()) return;
     Faulty faulty;
-    const bool fences = test_device_tweaks().timeline == DeviceTweaks::Timeline::kFences;
-    const Call wait = fences ? Call::kWaitForFences : Call::kWaitSemaphores;
     for (uint64_t nth = 1; nth <= 3; ++nth) {
-      FaultTable::get().fail(wait, nth, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+      FaultTable::get().fail(faulty.wait, nth, VK_ERROR_OUT_OF_DEVICE_MEMORY);
       (void)faulty.session->run(faulty.inputs);
       FaultTable::get().clear();
       CHECK(faulty.run() == faulty.wanted);
@@ -106,11 +107,9 @@ TEST_SUITE("model") {
   TEST_CASE("a finish that fails ends what was started") {
     if (!have_test_device()) return;
     Faulty faulty;
-    const bool fences = test_device_tweaks().timeline == DeviceTweaks::Timeline::kFences;
     REQUIRE(faulty.session->start(faulty.inputs).ok());
     REQUIRE(faulty.session->advance(kWhole).ok());
-    FaultTable::get().fail(fences ? Call::kWaitForFences : Call::kWaitSemaphores, 1,
-                           VK_ERROR_OUT_OF_HOST_MEMORY);
+    FaultTable::get().fail(faulty.wait, 1, VK_ERROR_OUT_OF_HOST_MEMORY);
     const auto failed = faulty.session->finish();
     FaultTable::get().clear();
     REQUIRE_FALSE(failed.ok());
@@ -120,9 +119,8 @@ TEST_SUITE("model") {
   TEST_CASE("a driver that never waits counts as lost, and nothing is left over") {
     if (!have_test_device()) return;
     Faulty faulty;
-    const bool fences = test_device_tweaks().timeline == DeviceTweaks::Timeline::kFences;
-    FaultTable::get().fail(fences ? Call::kWaitForFences : Call::kWaitSemaphores, 1,
-                           VK_ERROR_OUT_OF_HOST_MEMORY, FaultTable::Repeat::kAlways);
+    FaultTable::get().fail(faulty.wait, 1, VK_ERROR_OUT_OF_HOST_MEMORY,
+                           FaultTable::Repeat::kAlways);
     const auto failed = faulty.session->run(faulty.inputs);
     REQUIRE_FALSE(failed.ok());
     CHECK(failed.error().code == ErrorCode::kOutOfMemory);
