@@ -159,20 +159,24 @@ class OwnMpiLink : public MpiLink {
   int own_ = 0, members_ = 1, local_ = 0;
 };
 
+Result<std::shared_ptr<MpiLink>> link_of(MPI_Comm processes) {
+  // A separate one, so that no message is taken for one of the application.
+  MPI_Comm communicator = MPI_COMM_NULL;
+  const int code = MPI_Comm_dup(processes, &communicator);
+  if (code != MPI_SUCCESS) return mpi_error("MPI_Comm_dup", code);
+  return std::shared_ptr<MpiLink>(std::make_shared<OwnMpiLink>(communicator));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<MpiLink>> MpiLink::create() {
   if (const Status begun = begin_mpi(); !begun) return begun.error();
-  return create_of(MPI_Comm_c2f(MPI_COMM_WORLD));
+  return link_of(MPI_COMM_WORLD);
 }
 
 Result<std::shared_ptr<MpiLink>> MpiLink::create_of(int fortran_communicator) {
   if (const Status begun = begin_mpi(); !begun) return begun.error();
-  // One of its own, so that no message is taken for one of the application.
-  MPI_Comm communicator = MPI_COMM_NULL;
-  const int code = MPI_Comm_dup(MPI_Comm_f2c(fortran_communicator), &communicator);
-  if (code != MPI_SUCCESS) return mpi_error("MPI_Comm_dup", code);
-  return std::shared_ptr<MpiLink>(std::make_shared<OwnMpiLink>(communicator));
+  return link_of(MPI_Comm_f2c(fortran_communicator));
 }
 
 }  // namespace vkformer

@@ -160,12 +160,7 @@ struct OpenPack {
 
 Result<std::shared_ptr<OpenPack>> open_pack(MappedFile file, uint64_t offset) {
   auto pack = std::make_shared<OpenPack>(std::move(file));
-  const auto all = pack->file.bytes();
-  if (offset > all.size()) {
-    return invalid_argument(message({"[offset] is ", offset, ", but the file [", pack->file.path(),
-                                     "] has ", all.size(), " bytes."}));
-  }
-  pack->bytes = all.subspan(static_cast<size_t>(offset));
+  VKF_ASSIGN(pack->bytes, pack_bytes(pack->file, offset));
   VKF_ASSIGN(pack->content, read_pack(pack->bytes, pack->file.path()));
   pack->verified = std::vector<std::atomic<bool>>(pack->content.files.size());
   return pack;
@@ -259,6 +254,13 @@ bool is_pack_file(const std::string& path) {
   return stream.good() && begins_as_pack(std::as_bytes(std::span(magic)));
 }
 
+Result<std::span<const std::byte>> pack_bytes(const MappedFile& file, uint64_t offset) {
+  const auto all = file.bytes();
+  if (offset <= all.size()) return all.subspan(static_cast<size_t>(offset));
+  return invalid_argument(message(
+      {"[offset] is ", offset, ", but the file [", file.path(), "] has ", all.size(), " bytes."}));
+}
+
 Result<PackContent> read_pack(std::span<const std::byte> bytes, const std::string& label) {
   VKF_ASSIGN(const std::string_view text, header_of(bytes, label));
   VKF_ASSIGN(const JsonConfig header, JsonConfig::parse(text, label));
@@ -276,7 +278,10 @@ Result<PackContent> read_pack(std::span<const std::byte> bytes, const std::strin
                               kMostAlignment, "."});
   }
   PackContent content;
-  content.sha256 = hexadecimal(sha256(std::as_bytes(std::span(text))));
+  // Of the header, which header_of compared with it.
+  std::array<std::byte, 32> digest;
+  std::copy_n(bytes.begin() + 16, digest.size(), digest.begin());
+  content.sha256 = hexadecimal(digest);
   content.size = static_cast<uint64_t>(size);
   const JsonConfig listed = header.object("files");
   VKF_CHECK(listed.status());

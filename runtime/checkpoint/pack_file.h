@@ -47,6 +47,8 @@ bool begins_as_pack(std::span<const std::byte> bytes);
 // Whether a path is a file that does.
 bool is_pack_file(const std::string& path);
 
+// What a file has from the pack's first byte on.
+Result<std::span<const std::byte>> pack_bytes(const MappedFile& file, uint64_t offset);
 // `bytes` begin with the pack and may go on after it. `label` stands for it in messages.
 Result<PackContent> read_pack(std::span<const std::byte> bytes, const std::string& label);
 

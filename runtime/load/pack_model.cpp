@@ -173,13 +173,8 @@ Result<PackInfo> pack_directory(const std::string& model, const std::string& tar
 
 Result<PackInfo> pack_info(const std::string& path, const PackLocation& location) {
   VKF_ASSIGN(MappedFile file, MappedFile::open(path));
-  const auto bytes = file.bytes();
-  if (location.offset > bytes.size()) {
-    return invalid_argument(message({"[offset] is ", location.offset, ", but the file [", path,
-                                     "] has ", bytes.size(), " bytes."}));
-  }
-  VKF_ASSIGN(PackContent content,
-             read_pack(bytes.subspan(static_cast<size_t>(location.offset)), path));
+  VKF_ASSIGN(const auto bytes, pack_bytes(file, location.offset));
+  VKF_ASSIGN(PackContent content, read_pack(bytes, path));
   PackInfo info{.sha256 = content.sha256, .size = content.size};
   for (const auto& [folder, scale] : content.adapters) {
     info.adapters.push_back({folder, static_cast<float>(scale)});

@@ -149,16 +149,25 @@ SplitEstimate estimate_of(const RangeSums& sums, std::span<const GroupMember> me
 
 }  // namespace
 
-uint64_t range_bytes(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,
-                     const PlaceRange& range) {
+GroupStage stage_of(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,
+                    const GroupMember& member, const PlaceRange& range) {
+  GroupStage stage{.device = member.name,
+                   .read_rate = member.share > 0 ? member.share : member.speed.read_rate,
+                   .link_latency = member.next.latency,
+                   .link_rate = member.next.rate};
+  if (range.empty()) return stage;
+  stage.first = places[range.begin].name;
+  stage.last = places[range.end - 1].name;
+  double all = 0;
+  for (const SplitPlace& place : places) all += place.work;
   std::set<uint32_t> held;
-  uint64_t bytes = 0;
   for (size_t i = range.begin; i < range.end; ++i) {
+    if (all > 0) stage.work += places[i].work / all;
     for (const uint32_t weight : places[i].weights) {
-      if (held.insert(weight).second) bytes += weight_bytes[weight];
+      if (held.insert(weight).second) stage.weight_bytes += weight_bytes[weight];
     }
   }
-  return bytes;
+  return stage;
 }
 
 Result<SplitPlan> plan_ranges(std::span<const SplitPlace> places,

@@ -57,8 +57,8 @@ Result<SplitPlan> plan_ranges(std::span<const SplitPlace> places,
                               std::span<const uint64_t> weight_bytes,
                               std::span<const GroupMember> members, const SplitDemand& demand);
 
-// Bytes of weights that a range reads.
-uint64_t range_bytes(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,
-                     const PlaceRange& range);
+// What a member does that has this range; nothing where the range is empty.
+GroupStage stage_of(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,
+                    const GroupMember& member, const PlaceRange& range);
 
 }  // namespace vkformer

@@ -92,22 +92,12 @@ Result<PlannedModel> planned_model(const FileStore& files, const ClusterOptions&
 
 std::vector<ClusterStage> stages_of(const PlannedModel& model, std::span<const GroupMember> members,
                                     const SplitPlan& plan, const SplitDemand& demand) {
-  double all = 0;
-  for (const SplitPlace& place : model.places) all += place.work;
   std::vector<ClusterStage> stages;
   for (size_t m = 0; m < members.size(); ++m) {
     const PlaceRange& range = plan.ranges[m];
-    ClusterStage own;
-    own.stage = {.device = members[m].name,
-                 .first = model.places[range.begin].name,
-                 .last = model.places[range.end - 1].name,
-                 .weight_bytes = range_bytes(model.places, model.weight_bytes, range),
-                 .read_rate = members[m].speed.read_rate,
-                 .link_latency = members[m].next.latency,
-                 .link_rate = members[m].next.rate};
+    ClusterStage own{.stage = stage_of(model.places, model.weight_bytes, members[m], range)};
     double cache = 0;
     for (size_t i = range.begin; i < range.end; ++i) {
-      if (all > 0) own.stage.work += model.places[i].work / all;
       cache += model.places[i].cache * demand.tokens * demand.rows * demand.lanes;
     }
     own.cache_bytes = static_cast<uint64_t>(cache);

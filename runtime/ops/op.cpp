@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "graph/tensor_bytes.h"
 #include "ops/fusion.h"
 #include "ops/step_advance.h"
 
@@ -14,12 +15,6 @@ constexpr const char* kOpNames[] = {
 #include "ops/op_list.def"
 #undef VKF_OP
 };
-
-uint64_t tensor_bytes(const TensorDesc& t) {
-  if (t.bytes != 0) return t.bytes;
-  const uint64_t raw = static_cast<uint64_t>(element_count(t.shape)) * dtype_size(t.dtype);
-  return std::max<uint64_t>(4, (raw + 3) / 4 * 4);
-}
 
 // Tensors that fusion has left without a node take no memory.
 void drop_unused(const Graph& graph, Plan& plan) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "graph/tensor_bytes.h"
 #include "recording/node_places.h"
 
 namespace vkformer {
@@ -56,11 +57,6 @@ Result<std::vector<Run>> runs_of(const LoadedModel& model, const Graph& graph) {
   return runs;
 }
 
-uint64_t bytes_of(const TensorDesc& desc) {
-  if (desc.bytes > 0) return desc.bytes;
-  return static_cast<uint64_t>(element_count(desc.shape)) * dtype_size(desc.dtype);
-}
-
 // What is handed from run to run is external from now on.
 void name_links(Graph& graph, const std::vector<Run>& runs, const char* name) {
   std::vector<size_t> last(graph.tensors().size(), SIZE_MAX);  // run that had it last
@@ -94,7 +90,7 @@ std::map<std::string, uint64_t> shared_tensors(const std::vector<CutGraph>& cuts
           // Group counts are those of a stage's own dispatches.
           if (desc.kind != TensorKind::kExternal || desc.name == "args") return;
           users[desc.name].insert(run.member);
-          bytes[desc.name] = std::max(bytes[desc.name], bytes_of(desc));
+          bytes[desc.name] = std::max(bytes[desc.name], tensor_bytes(desc));
         });
       }
     }

@@ -234,33 +234,20 @@ Result<ModelSplit> plan_split(const ModelWeights& read,
   SplitDemand demand{.lanes = group->lanes};
   if (!group->link || members[0].share > 0) demand.members = SplitDemand::Members::kAll;
   VKF_ASSIGN(const SplitPlan plan, plan_ranges(places, bytes, members, demand));
-  double all = 0;
-  for (const SplitPlace& place : places) all += place.work;
   ModelSplit split;
   if (members[0].share == 0) {
     split.plan.step_seconds = plan.estimate.step;
     split.plan.tokens_per_second = plan.estimate.tokens;
   }
   for (size_t m = 0; m < members.size(); ++m) {
-    const GroupMember& member = members[m];
     const PlaceRange& range = plan.ranges[m];
-    GroupStage stage{.device = member.name};
-    stage.read_rate = member.share > 0 ? member.share : member.speed.read_rate;
-    stage.link_latency = member.next.latency;
-    stage.link_rate = member.next.rate;
     std::vector<bool> held(read.weights.size());
     for (size_t i = range.begin; i < range.end; ++i) {
       split.member_of.emplace(places[i].name, m);
-      if (all > 0) stage.work += places[i].work / all;
       for (const uint32_t weight : places[i].weights) held[weight] = true;
     }
-    if (!range.empty()) {
-      stage.first = places[range.begin].name;
-      stage.last = places[range.end - 1].name;
-      stage.weight_bytes = range_bytes(places, bytes, range);
-    }
     split.held.push_back(std::move(held));
-    split.plan.stages.push_back(std::move(stage));
+    split.plan.stages.push_back(stage_of(places, bytes, members[m], range));
   }
   split.group = std::move(group);
   return split;

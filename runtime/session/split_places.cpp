@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/tensor_bytes.h"
 #include "recording/node_places.h"
 #include "session/sized_graphs.h"
 
@@ -36,8 +37,7 @@ class Places {
     for (TensorId id = 0; counts && id < made_at.size(); ++id) {
       const TensorDesc& desc = graph.tensor(id);
       if (made_at[id] == SIZE_MAX || desc.kind != TensorKind::kTemporary) continue;
-      const double bytes = static_cast<double>(element_count(desc.shape)) *
-                           static_cast<double>(dtype_size(desc.dtype));
+      const auto bytes = static_cast<double>(tensor_bytes(desc));
       for (size_t place = made_at[id] + 1; place <= read_at[id]; ++place) {
         places_[place].handed += bytes / static_cast<double>(tokens);
       }
@@ -75,10 +75,7 @@ class Places {
 
  private:
   static double external_bytes(const TensorDesc& desc) {
-    if (desc.kind != TensorKind::kExternal) return 0;
-    if (desc.bytes > 0) return static_cast<double>(desc.bytes);
-    return static_cast<double>(element_count(desc.shape)) *
-           static_cast<double>(dtype_size(desc.dtype));
+    return desc.kind == TensorKind::kExternal ? static_cast<double>(tensor_bytes(desc)) : 0;
   }
 
   // Of a pass that does not count, what has no place is at the one before.

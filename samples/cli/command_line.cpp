@@ -140,7 +140,16 @@ void print_plan(const GroupPlan& plan) {
   for (std::string line; std::getline(lines, line);) print_message(line);
 }
 
-// Without a name each process takes one of the machine's devices of the best kind.
+Status set_group(const Result<DeviceGroup>& group, const CommonOptions& common,
+                 ModelOptions& options) {
+  if (!group) return group.error();
+  options.group = *group;
+  if (!common.quiet) options.planned = print_plan;
+  return {};
+}
+
+}  // namespace
+
 std::string device_of_rank(const CommonOptions& common) {
   const Result<std::vector<DeviceInfo>> devices = list_devices();
   if (!rank_link() || !devices || common.device.device != DeviceOptions().device)
@@ -155,19 +164,9 @@ std::string device_of_rank(const CommonOptions& common) {
   return alike.empty() ? common.device.device : std::to_string(alike[local_rank() % alike.size()]);
 }
 
-Status set_group(const Result<DeviceGroup>& group, const CommonOptions& common,
-                 ModelOptions& options) {
-  if (!group) return group.error();
-  options.group = *group;
-  if (!common.quiet) options.planned = print_plan;
-  return {};
-}
-
-}  // namespace
-
 Result<Device> open_device(const CommonOptions& common) {
-  return open_named_device(
-      common, common.devices.empty() ? device_of_rank(common) : common.devices.front());
+  return open_named_device(common,
+                           common.devices.empty() ? common.device.device : common.devices.front());
 }
 
 Status add_group(const CommonOptions& common, ModelOptions& options) {

@@ -130,6 +130,9 @@ std::invoke_result_t<Work> without_nan(const Device& device, const Work& work) {
   return std::move(*result);
 }
 
+// What --device names. Without it, each of several processes (ranks.h) takes one of its machine's
+// devices of the best kind; a device is opened to learn which kind that is.
+std::string device_of_rank(const CommonOptions& common);
 // The first of --devices, or --device.
 Result<Device> open_device(const CommonOptions& common);
 // Has the options load onto the devices of --devices, where it was given, or onto those of all

@@ -77,6 +77,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
 int run_command(const CLI::App& command, CommandLine& line) {
   if (const Status joined = join_ranks(command); !joined) return report(joined.error());
   if (!is_first_rank()) line.common.quiet = true;
+  line.common.device.device = device_of_rank(line.common);
   for (const std::function<Status()>& check : line.checks) {
     if (const Status passed = check(); !passed) return report(passed.error());
   }

@@ -28,14 +28,15 @@ BRITISH = re.compile(r"\b\w*(?:[a-z]{2}isation|alis(?:e|ed|es|ing)|quantis\w+|no
                      r"colour\w*|behaviour\w*|neighbour\w*|favour\w*|centre[sd]?|analys(?:e|ed|es)|licence\w*|grey)\b", re.I)
 PRIVATE_WORDS = re.compile(r"\b(?:" + "|".join(PRIVATE) + r")\b", re.I)
 FOLDERS = ["include", "runtime", "shaders", "conformance", "samples", "bench", "mpi", "tests", "bindings", "docs"]
-COMMENT = re.compile(r"^\s*(?://+|\*)\s?(.*)$|\s//\s(.*)$")
+COMMENT = re.compile(r"^\s*(?://+|\*)\s?(.*)$")
+TRAILING_COMMENT = re.compile(r"\s//\s(.*)$")
 
 
 def comments(text):
     """Comments of C++ or GLSL, paragraphs of lines that follow each other; (line, text)."""
     paragraph, begin = [], 0
     for number, line in enumerate(text.splitlines(), 1):
-        found = COMMENT.match(line) or re.search(r"\s//\s(.*)$", line)
+        found = COMMENT.match(line) or TRAILING_COMMENT.search(line)
         if found is None:
             if paragraph:
                 yield begin, " ".join(paragraph)
@@ -43,7 +44,7 @@ def comments(text):
             continue
         if not paragraph:
             begin = number
-        paragraph.append(next(part for part in found.groups() if part is not None))
+        paragraph.append(found[1])
     if paragraph:
         yield begin, " ".join(paragraph)
 
