@@ -50,7 +50,9 @@ layout(binding = 4) uniform GainBias { vec4 gain_bias[2u * kNormWidth / 4u]; };
 #endif
 
 #if VKF_BLOCKS
+layout(binding = 1) readonly buffer TableQuads { uvec4 table_quads[]; };
 uint block_word(uint i) { return table[i]; }
+uvec4 block_words(uint i) { return table_quads[i]; }
 #include "weight_block_at.glsl"
 #endif
 

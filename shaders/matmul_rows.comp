@@ -146,9 +146,10 @@ void main() {
       }
       [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
         if (t > 0u && block * kBlockSteps + 4u * (first + t) >= p.k) continue;
+        const BlockScales own = run_scales(scales, first + t);
         [[unroll]] for (uint s = 0u; s < 4u; ++s) {
           vec4 w_low, w_high;
-          weights_of(words[t], scales, s, w_low, w_high);
+          weights_of(words[t], own, s, w_low, w_high);
           [[unroll]] for (uint i = 0u; i < kRows; ++i) {
             low[i] = multiply_add(x[t * kRows + i][s], w_low, low[i]);
             high[i] = multiply_add(x[t * kRows + i][s], w_high, high[i]);

@@ -70,9 +70,10 @@ void hold_weights(uint group, uint k0) {
     const uint end = k + kBlockSteps;
     do {
       const WeightRun run = load_run(place, block, k % kBlockSteps / kRunSteps);
+      const BlockScales own = run_scales(scales, k % kBlockSteps / kRunSteps);
       [[unroll]] for (uint s = 0u; s < kRunSteps; ++s) {
         vec4 low, high;
-        weights_of(run, scales, s, low, high);
+        weights_of(run, own, s, low, high);
         hold(k + s, low, high);
       }
       k += kRunSteps;

@@ -83,23 +83,23 @@ shared uvec4 wide_round;
 vec4 sum[kTileM * kQuads];
 
 #if VKF_BLOCKS
+layout(binding = 1) readonly buffer BQuads { uvec4 b_quads[]; };
 uint block_word(uint i) { return b_words[i]; }
+uvec4 block_words(uint i) { return b_quads[i]; }
 #include "weight_block_at.glsl"
 #endif
 
+#if !VKF_BLOCKS
 float load_b_at(uint base, uint k, uint column) {
   const uint panel = base + column / kPanelColumns * p.b_panel_stride;
-#if VKF_BLOCKS
-  return block_weight(panel, k, column % kPanelColumns);
-#else
   const uint i = panel + k * p.b_row_stride + column % kPanelColumns * p.b_col_stride;
 #if VKF_WEIGHT_F16
   return unpack_f16_at(b_words[i >> 1], i);
 #else
   return b[i];
 #endif
-#endif
 }
+#endif
 
 // Elements k..k+3 of the row of A that begins at `row`. From `end` on they are zeros that were never
 // loaded: memory there may hold a NaN.
@@ -133,7 +133,11 @@ uint b_start(uint base, uint column) {
 vec4 load_b(uint base, uint start, uint column, uint k, uint end) {
   vec4 v = vec4(0.0);
   if ((kWide & kWholeSteps) == 0u && k >= end) return v;
-#if !VKF_BLOCKS
+#if VKF_BLOCKS
+  // Columns beyond the matrix repeat its last quad; nothing of theirs is stored.
+  const uint inside = min(column, (p.n - 1u) & ~3u);
+  return block_quad(base + inside / kPanelColumns * p.b_panel_stride, k, inside % kPanelColumns);
+#else
   if ((kWide & kWideB) != 0u) {
     const uint at = start + k * (p.b_row_stride >> 2);
 #if VKF_WEIGHT_F16
@@ -142,9 +146,9 @@ vec4 load_b(uint base, uint start, uint column, uint k, uint end) {
     return b4[at];
 #endif
   }
-#endif
   [[unroll]] for (uint e = 0u; e < 4u; ++e) v[e] = load_b_at(base, k, min(column + e, p.n - 1u));
   return v;
+#endif
 }
 
 #if VKF_FP16

@@ -35,7 +35,9 @@ layout(binding = 2) readonly buffer C { float c[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "matmul_finish.glsl"
 
+layout(binding = 1) readonly buffer BQuads { uvec4 b_quads[]; };
 uint block_word(uint i) { return b_words[i]; }
+uvec4 block_words(uint i) { return b_quads[i]; }
 #include "weight_block_at.glsl"
 
 const uint kBlockK = 32u;
@@ -89,9 +91,7 @@ uvec4 load_b(uint k, uint column) {
     const uint at = (panel + k * p.b_row_stride + column % kPanelColumns) >> 2;
     return kFormat == 0u ? floatBitsToUint(b4[at]) : uvec4(b_pairs[at], 0u, 0u);
   }
-  vec4 v;
-  for (uint e = 0u; e < 4u; ++e) v[e] = block_weight(panel, k, column % kPanelColumns + e);
-  return floatBitsToUint(v);
+  return floatBitsToUint(block_quad(panel, k, column % kPanelColumns));
 }
 
 vec4 weights_of(uvec4 loaded) {

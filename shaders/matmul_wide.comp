@@ -141,9 +141,10 @@ void main() {
     vec4 w[4 * kQuads];
     [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
       const WeightRun words = load_run(place[j], block, k % kBlockSteps / 4u);
+      const BlockScales own = run_scales(scales[j], k % kBlockSteps / 4u);
       [[unroll]] for (uint s = 0u; s < 4u; ++s) {
         const uint q = s * kQuads + 2u * j;
-        weights_of(words, scales[j], s, w[q], w[q + 1u]);
+        weights_of(words, own, s, w[q], w[q + 1u]);
       }
     }
 #else

@@ -30,7 +30,9 @@ const uint kColumns = kWidth * (3u + kLstm);
 shared float h[2u * kWidth];  // (2, Hd)
 
 #if VKF_BLOCKS
+layout(binding = 1) readonly buffer WQuads { uvec4 w_quads[]; };
 uint block_word(uint i) { return w[i]; }
+uvec4 block_words(uint i) { return w_quads[i]; }
 #include "weight_block_at.glsl"
 #endif
 
@@ -38,7 +40,7 @@ uint block_word(uint i) { return w[i]; }
 float weight(uint n, uint k) {
 #if VKF_BLOCKS
   const uint blocks = (kWidth + kBlockSteps - 1u) / kBlockSteps;
-  return block_weight(n / kPanelColumns * blocks * 4u * block_vectors(), k, n % kPanelColumns);
+  return block_weight(n / kPanelColumns * 4u * panel_vectors(blocks), k, n % kPanelColumns);
 #else
   const uint at = n / kPanelColumns * (kPanelColumns * kWidth) + k * kPanelColumns +
                   n % kPanelColumns;

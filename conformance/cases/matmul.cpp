@@ -60,6 +60,17 @@ constexpr ProductForm kProductForms[] = {
     {"q8-precision-f16", MatrixFormat::kQ8, false, "none", Precision::kF16},
     {"q4", MatrixFormat::kQ4, false, "none", Precision::kF32},
     {"q4m", MatrixFormat::kQ4M, false, "none", Precision::kF32},
+    {"q8_0", MatrixFormat::kQ8_0, false, "none", Precision::kF32},
+    {"q4_0-bias-relu", MatrixFormat::kQ4_0, true, "relu", Precision::kF32},
+    {"q4_1", MatrixFormat::kQ4_1, false, "none", Precision::kF32},
+    {"q5_0", MatrixFormat::kQ5_0, false, "none", Precision::kF32},
+    {"q5_1", MatrixFormat::kQ5_1, false, "none", Precision::kF32},
+    {"q4_k", MatrixFormat::kQ4K, false, "none", Precision::kF32},
+    {"q4_k-precision-f16", MatrixFormat::kQ4K, false, "none", Precision::kF16},
+    {"q5_k", MatrixFormat::kQ5K, false, "none", Precision::kF32},
+    {"q6_k-bias-relu", MatrixFormat::kQ6K, true, "relu", Precision::kF32},
+    {"q6_k-precision-f16", MatrixFormat::kQ6K, false, "none", Precision::kF16},
+    {"mxfp4", MatrixFormat::kMxfp4, false, "none", Precision::kF32},
 };
 
 Result<CheckCase> product_case(const Product& p, const ProductForm& form, Content content) {

@@ -1,5 +1,8 @@
 // Matrix products: over K from the first to the last. Experts and recurrent cells are made of
 // these.
+#include <algorithm>
+
+#include "base/weight_block.h"
 #include "conformance/twin/twin_run.h"
 #include "ops/matmul_lowering.h"
 #include "ops/node_attrs.h"
@@ -17,30 +20,58 @@ Real packed_weight(const Memory& weight, MatrixFormat format, size_t k, size_t n
     return from_half(h, weight.words[at / 2] >> (16 * (at % 2)) & 0xffffu);
   }
   // shaders/params/weight_blocks.h, all in words.
+  const BlockTraits of = block_traits(format);
   const size_t column = n % kPanelColumns, group = column / 8;
-  const size_t run_words =
-      format == MatrixFormat::kBF16 ? 16 : (format == MatrixFormat::kQ8 ? 8 : 4);
-  const size_t scales_at = 8 * 8 * run_words;
-  const size_t scale_words = format == MatrixFormat::kBF16 ? 0 : 32;
-  const size_t block_words =
-      scales_at + (format == MatrixFormat::kQ4M ? 2 * scale_words : scale_words);
-  const size_t blocks = (depth + kBlockSteps - 1) / kBlockSteps;
-  const size_t block = (n / kPanelColumns * blocks + k / kBlockSteps) * block_words;
+  const size_t run_words = of.bits == 16 ? 16 : (of.bits == 8 ? 8 : 4);
+  const size_t index = k / kBlockSteps;
+  const size_t super =
+      n / kPanelColumns * panel_words(format, depth) +
+      index / kBlocksOfSuper * (size_t{kBlocksOfSuper} * block_words(format) + of.super_words);
+  const size_t block =
+      super + of.super_words + index % kBlocksOfSuper * size_t{block_words(format)};
+  const size_t scales_at = block + size_t{64} * of.bits;
   const size_t step = k % 4, word = column % 4, half = column / 4 % 2;
-  const size_t run = block + (k % kBlockSteps / 4 * 8 + group) * run_words;
-  const auto bfloat = [&](size_t at) {
-    return Real::of_bits(half == 0 ? weight.words[at] << 16 : weight.words[at] & 0xffff0000u);
+  const size_t run_of_block = k % kBlockSteps / 4;
+  const size_t run = block + (run_of_block * 8 + group) * run_words;
+  const auto scale_at = [&](size_t at) {
+    const uint32_t bits = weight.words[at] >> (16 * half) & 0xffffu;
+    return of.half_scales && of.bits != 16 ? from_half(h, bits) : Real::of_bits(bits << 16);
   };
-  if (format == MatrixFormat::kBF16) return bfloat(run + 4 * step + word);
-  const Real scale = bfloat(block + scales_at + 4 * group + word);
-  if (format == MatrixFormat::kQ8) {
+  if (of.bits == 16) return scale_at(run + 4 * step + word);
+  const auto byte_at = [&](size_t at) { return weight.words[at] >> (8 * word) & 0xffu; };
+  Real scale, offset = 0.0f;
+  if (format == MatrixFormat::kMxfp4) {
+    scale = Real::of_bits((std::max(byte_at(scales_at + 2 * group + half), 2u) - 1) << 23);
+  } else if (has_supers(format)) {
+    const size_t parts = scales_at + of.scale_words * group;
+    const Real d = scale_at(super + 4 * group + word);
+    if (format == MatrixFormat::kQ6K) {
+      const size_t late = k % kBlockSteps < kBlockSteps / 2 ? 0 : 2;
+      scale = d * Real(static_cast<float>(static_cast<int8_t>(byte_at(parts + late + half))));
+      offset = Real(-static_cast<float>(of.offset)) * scale;
+    } else {
+      const uint32_t part = byte_at(parts + half);
+      const uint32_t upper = weight.words[parts + 2] >> (4 * (column % 8)) & 15u;
+      const Real m = scale_at(super + 32 + 4 * group + word);
+      scale = d * Real(static_cast<float>(part & 63u));
+      offset = Real(-1.0f) * m * Real(static_cast<float>(part >> 6 | upper << 2));
+    }
+  } else {
+    scale = scale_at(scales_at + 4 * group + word);
+    offset = of.minima ? scale_at(scales_at + 4 * group + word + 32)
+                       : Real(-static_cast<float>(of.offset)) * scale;
+  }
+  if (of.bits == 8) {
     const auto value = static_cast<int8_t>(weight.words[run + column % 8] >> (8 * step) & 0xffu);
     return scale * Real(value);
   }
-  const uint32_t value = weight.words[run + word] >> (16 * half + 4 * step) & 15u;
-  const Real offset = format == MatrixFormat::kQ4M
-                          ? bfloat(block + scales_at + 4 * group + word + scale_words)
-                          : Real(-8.0f) * scale;
+  uint32_t value = weight.words[run + word] >> (16 * half + 4 * step) & 15u;
+  if (format == MatrixFormat::kMxfp4) {
+    return scale * Real(static_cast<float>(doubled_e2m1(value)));
+  }
+  const size_t high = block + 256 + (8 * group + run_of_block) * (of.bits - 4);
+  if (of.bits == 5) value |= (weight.words[high] >> (8 * step + column % 8) & 1u) << 4;
+  if (of.bits == 6) value |= (weight.words[high + half] >> (8 * step + 2 * word) & 3u) << 4;
   return Real(static_cast<float>(value)) * scale + offset;
 }
 
@@ -72,7 +103,7 @@ bool linear_product(TwinRun& run, const Node& node, const MatmulNodeAttrs& a) {
       const size_t column = slice.first + n;
       if (slice.bias_offset != ~0u) biases[column] = w[slice.bias_offset + n];
       for (size_t k = 0; k < depth; ++k) {
-        weights[column * depth + k] = packed_weight(w, a.weight.format, k, n, depth);
+        weights[column * depth + k] = packed_weight(w, slice.format, k, n, depth);
       }
     }
   }
@@ -164,7 +195,7 @@ Real expert_sum(const TwinRun& run, const ExpertWeight& weight, size_t expert, s
     const Memory& w = run.of(slice.tensor);
     bias = slice.bias_offset != ~0u ? w[slice.bias_offset + column - slice.first] : Real(0.0f);
     for (size_t k = 0; k < depth; ++k) {
-      sum += x[k] * packed_weight(w, weight.all.format, k, column - slice.first, depth);
+      sum += x[k] * packed_weight(w, slice.format, k, column - slice.first, depth);
     }
   }
   return sum;

@@ -62,6 +62,16 @@ enum class WeightFormat : uint8_t {
   kQ8,        // "q8": 8 bits a weight; 32 weights share a scale
   kQ4,        // "q4": 4 bits a weight; 32 weights share a scale
   kQ4M,       // "q4m": 4 bits a weight; 32 weights share a scale and a minimum
+  // The types of GGUF files (docs/files.md), and MXFP4.
+  kQ8_0,   // "q8_0": 8.5 bits a weight
+  kQ4_0,   // "q4_0": 4.5
+  kQ4_1,   // "q4_1": 5
+  kQ5_0,   // "q5_0": 5.5
+  kQ5_1,   // "q5_1": 6
+  kQ4K,    // "q4_k": 4.5
+  kQ5K,    // "q5_k": 5.5
+  kQ6K,    // "q6_k": 6.5625
+  kMxfp4,  // "mxfp4": 4.25
 };
 
 // How the keys and values of a generation are stored.

@@ -17,13 +17,25 @@ enum class MatrixFormat : uint8_t {
   kQ8 = kFormatQ8,      // 8 bits a weight; every 32 along K have a scale
   kQ4 = kFormatQ4,      // 4 bits a weight; a scale
   kQ4M = kFormatQ4M,    // 4 bits a weight; a scale and a minimum
+  // Those of GGUF files, and of MXFP4 in safetensors files, as they are.
+  kQ8_0 = kFormatQ8_0,
+  kQ4_0 = kFormatQ4_0,
+  kQ4_1 = kFormatQ4_1,
+  kQ5_0 = kFormatQ5_0,
+  kQ5_1 = kFormatQ5_1,
+  kQ4K = kFormatQ4K,
+  kQ5K = kFormatQ5K,
+  kQ6K = kFormatQ6K,
+  kMxfp4 = kFormatMxfp4,
 };
 
-inline constexpr MatrixFormat kMatrixFormats[] = {MatrixFormat::kF32,  MatrixFormat::kF16,
-                                                  MatrixFormat::kBF16, MatrixFormat::kQ8,
-                                                  MatrixFormat::kQ4,   MatrixFormat::kQ4M};
+inline constexpr MatrixFormat kMatrixFormats[] = {
+    MatrixFormat::kF32,  MatrixFormat::kF16,  MatrixFormat::kBF16, MatrixFormat::kQ8,
+    MatrixFormat::kQ4,   MatrixFormat::kQ4M,  MatrixFormat::kQ8_0, MatrixFormat::kQ4_0,
+    MatrixFormat::kQ4_1, MatrixFormat::kQ5_0, MatrixFormat::kQ5_1, MatrixFormat::kQ4K,
+    MatrixFormat::kQ5K,  MatrixFormat::kQ6K,  MatrixFormat::kMxfp4};
 
-// "f32", "f16", "bf16", "q8", "q4", "q4m".
+// "f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0", "q4_k" and so on.
 const char* format_name(MatrixFormat format);
 // What users call it, and back; kAsStored names no format of a matrix.
 WeightFormat weight_format_of(MatrixFormat format);
@@ -31,6 +43,10 @@ std::optional<MatrixFormat> matrix_format_of(WeightFormat format);
 
 constexpr bool is_quantised(MatrixFormat format) {
   return format >= MatrixFormat::kQ8;
+}
+// One of those that files of other programs have, but directories of vkformer have not.
+constexpr bool is_gguf_format(MatrixFormat format) {
+  return format >= MatrixFormat::kQ8_0;
 }
 // Stored in blocks of kBlockSteps steps of K (params/weight_blocks.h)?
 constexpr bool in_blocks(MatrixFormat format) {
@@ -46,26 +62,67 @@ constexpr uint32_t cache_line_words(CacheFormat format, uint32_t width) {
   return format == CacheFormat::kF16 ? runs * 16 : width;
 }
 
-// 32-bit words of one block of a panel.
-constexpr uint32_t block_words(MatrixFormat format) {
+// What a format in blocks is made of. The functions of weight_blocks.glsl say the same.
+struct BlockTraits {
+  uint32_t bits = 0;         // of a value
+  uint32_t scale_words = 0;  // of 8 columns' scales and minima in a block
+  uint32_t super_words = 0;  // of 64 columns in front of every 8 blocks
+  uint32_t offset = 0;       // taken off a value
+  bool minima = false;       // one a block, as large as its scale
+  bool half_scales = true;   // else bfloat16
+};
+constexpr BlockTraits block_traits(MatrixFormat format) {
   switch (format) {
+    case MatrixFormat::kF32:
+    case MatrixFormat::kF16:
+      break;
     case MatrixFormat::kBF16:
-      return 1024;
+      return {.bits = 16};
     case MatrixFormat::kQ8:
-      return 512 + 32;
+      return {.bits = 8, .scale_words = 4, .half_scales = false};
     case MatrixFormat::kQ4:
-      return 256 + 32;
+      return {.bits = 4, .scale_words = 4, .offset = 8, .half_scales = false};
     case MatrixFormat::kQ4M:
-      return 256 + 64;
-    default:
-      return 0;
+      return {.bits = 4, .scale_words = 8, .minima = true, .half_scales = false};
+    case MatrixFormat::kQ8_0:
+      return {.bits = 8, .scale_words = 4};
+    case MatrixFormat::kQ4_0:
+      return {.bits = 4, .scale_words = 4, .offset = 8};
+    case MatrixFormat::kQ4_1:
+      return {.bits = 4, .scale_words = 8, .minima = true};
+    case MatrixFormat::kQ5_0:
+      return {.bits = 5, .scale_words = 4, .offset = 16};
+    case MatrixFormat::kQ5_1:
+      return {.bits = 5, .scale_words = 8, .minima = true};
+    case MatrixFormat::kQ4K:
+      return {.bits = 4, .scale_words = 3, .super_words = 64};
+    case MatrixFormat::kQ5K:
+      return {.bits = 5, .scale_words = 3, .super_words = 64};
+    case MatrixFormat::kQ6K:
+      return {.bits = 6, .scale_words = 4, .super_words = 32, .offset = 32};
+    case MatrixFormat::kMxfp4:
+      return {.bits = 4, .scale_words = 2};
   }
+  return {};
+}
+
+// Are scales multiplied by what every 8 blocks share?
+constexpr bool has_supers(MatrixFormat format) {
+  return block_traits(format).super_words > 0;
+}
+
+// 32-bit words of one block of a panel: 32 values of 64 columns, and their scales.
+constexpr uint32_t block_words(MatrixFormat format) {
+  const BlockTraits of = block_traits(format);
+  return kBlockSteps * 64 / 32 * of.bits + 8 * of.scale_words;
 }
 
 // 32-bit words of a panel of 64 columns with K rows.
 constexpr uint64_t panel_words(MatrixFormat format, uint64_t k) {
-  if (in_blocks(format)) return (k + kBlockSteps - 1) / kBlockSteps * block_words(format);
-  return format == MatrixFormat::kF16 ? 32 * k : 64 * k;
+  if (!in_blocks(format)) return format == MatrixFormat::kF16 ? 32 * k : 64 * k;
+  const uint64_t blocks = (k + kBlockSteps - 1) / kBlockSteps;
+  const uint64_t supers = (blocks + kBlocksOfSuper - 1) / kBlocksOfSuper;
+  return blocks * block_words(format) + supers * block_traits(format).super_words;
 }
 
 // 32-bit words of a packed (K, N) matrix, the last panel filled up.

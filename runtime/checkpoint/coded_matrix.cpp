@@ -58,6 +58,11 @@ bool all_scales(const ScaleGrid& grid, Test test) {
   return true;
 }
 
+bool is_half(double value) {
+  const auto narrow = static_cast<float>(value);
+  return std::isfinite(value) && float_from_half(half_from_float(narrow)) == value;
+}
+
 // A power of 2 so far from the ends of f32's range that products with 8-bit floats stay normal.
 bool is_moderate_power(double value) {
   int exponent = 0;
@@ -94,7 +99,7 @@ class IntegerMatrix : public CodedMatrix {
   QuantisedValue value(size_t n, size_t k) const override {
     const size_t block = block_of(k);
     QuantisedValue out{.scale = static_cast<float>(integers_.scales.at(n, block))};
-    if (format_ == MatrixFormat::kQ4) {
+    if (format_ == MatrixFormat::kQ4 || format_ == MatrixFormat::kQ4_0) {
       out.value = code(n, k);
       out.minimum = -8 * out.scale;
     } else {
@@ -123,17 +128,21 @@ class IntegerMatrix : public CodedMatrix {
                                     n / grid.rows * grid.row_stride + block * grid.column_stride);
   }
 
-  // Scales that bfloat16 holds, and blocks of whole 32 columns in turn, are those of q8 and q4.
+  // Blocks of whole 32 columns in turn, and scales that bfloat16 holds, are those of q8 and q4;
+  // with scales that halves hold they are those of q8_0 and q4_0.
   MatrixFormat find_format() const {
     const CodedIntegers& of = integers_;
     const bool whole = of.scales.columns % kBlockSteps == 0 || of.scales.columns >= k();
     if (!whole || !of.blocks.empty() || of.scales.divisor != 1) return MatrixFormat::kF32;
-    if (!all_scales(of.scales, is_bfloat)) return MatrixFormat::kF32;
+    const bool bfloats = all_scales(of.scales, is_bfloat);
+    if (!bfloats && !all_scales(of.scales, is_half)) return MatrixFormat::kF32;
+    const MatrixFormat bytes = bfloats ? MatrixFormat::kQ8 : MatrixFormat::kQ8_0;
     const bool constant = !of.zeros && of.signed_zeros == nullptr;
-    if (!of.signed_codes.empty()) return constant ? MatrixFormat::kQ8 : MatrixFormat::kF32;
-    if (of.codes.bits == 4 && constant && of.zero == 8) return MatrixFormat::kQ4;
-    return of.codes.bits < 8 || (constant && of.zero == 128) ? MatrixFormat::kQ8
-                                                             : MatrixFormat::kF32;
+    if (!of.signed_codes.empty()) return constant ? bytes : MatrixFormat::kF32;
+    if (of.codes.bits == 4 && constant && of.zero == 8) {
+      return bfloats ? MatrixFormat::kQ4 : MatrixFormat::kQ4_0;
+    }
+    return of.codes.bits < 8 || (constant && of.zero == 128) ? bytes : MatrixFormat::kF32;
   }
 
   CodedIntegers integers_;

@@ -37,7 +37,7 @@ class CodedMatrix {
   virtual void read(size_t n, size_t first, std::span<float> out) const = 0;
   // The format of vkformer that holds every weight exactly; kF32 where no smaller one does.
   virtual MatrixFormat exact_format() const { return MatrixFormat::kF32; }
-  // The weight in that format. Precondition: it is kQ8 or kQ4.
+  // The weight in that format. Precondition: it is kQ8, kQ4, kQ8_0 or kQ4_0.
   virtual QuantisedValue value(size_t n, size_t k) const;
 
   // Whether its axes are those that the model's own file has for the tensor; else it is (N, K).

@@ -37,28 +37,24 @@ constexpr size_t kLargestBlock = 256;  // weights
 // The values of IQ4_NL's and IQ4_XS's codes.
 constexpr std::array<int8_t, 16> kNonLinear = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                1,    13,   25,  38,  53,  69,  89,  113};
-// Twice the values of E2M1's first 8 codes; the others are their negatives.
-constexpr std::array<int8_t, 16> kDoubledE2m1 = {0, 1,  2,  3,  4,  6,  8,  12,
-                                                 0, -1, -2, -3, -4, -6, -8, -12};
-
 // The bytes of one block.
 class Block {
  public:
   explicit Block(const std::byte* bytes) : bytes_(bytes) {}
-  uint32_t byte(size_t at) const { return static_cast<uint32_t>(bytes_[at]); }
+  int32_t byte(size_t at) const { return static_cast<int32_t>(bytes_[at]); }
   int32_t signed_byte(size_t at) const { return static_cast<int8_t>(bytes_[at]); }
   float half(size_t at) const { return float_from_half(static_cast<uint16_t>(word(at, 2))); }
   // `count` bytes, the lowest first.
   uint32_t word(size_t at, size_t count) const {
     uint32_t value = 0;
-    for (size_t i = 0; i < count; ++i) value |= byte(at + i) << (8 * i);
+    for (size_t i = 0; i < count; ++i) value |= static_cast<uint32_t>(byte(at + i)) << (8 * i);
     return value;
   }
   // The 4 bits of weight i among 32: the lower ones of 16 bytes are the first 16 weights.
-  uint32_t nibble(size_t at, size_t i) const {
-    return i < 16 ? byte(at + i) & 15u : byte(at + i - 16) >> 4u;
+  int32_t nibble(size_t at, size_t i) const {
+    return i < 16 ? byte(at + i) & 15 : byte(at + i - 16) >> 4;
   }
-  const std::byte* at(size_t offset) const { return bytes_ + offset; }
+  int32_t bit(size_t at, size_t i) const { return byte(at + i / 8) >> (i % 8) & 1; }
 
  private:
   const std::byte* bytes_;
@@ -66,48 +62,44 @@ class Block {
 
 using Weights = std::span<float>;
 
-float of(uint32_t value) {
-  return static_cast<float>(value);
-}
 float of(int32_t value) {
   return static_cast<float>(value);
 }
 
+// What follows reads weights 32 `part` to 32 `part` + 31 of a block.
+
 // Scale, 32 signed bytes.
-void decode_q8_0(const Block& b, Weights out) {
-  const float d = b.half(0);
-  for (size_t i = 0; i < 32; ++i) out[i] = d * of(b.signed_byte(2 + i));
+void read_q8_0(const Block& b, size_t /*part*/, WeightBlock& out) {
+  out.scale = b.half(0);
+  for (size_t i = 0; i < 32; ++i) out.values[i] = b.signed_byte(2 + i);
 }
 
 // Scale, 32 values of 4 bits that stand for themselves minus 8.
-void decode_q4_0(const Block& b, Weights out) {
-  const float d = b.half(0);
-  for (size_t i = 0; i < 32; ++i) out[i] = d * of(static_cast<int32_t>(b.nibble(2, i)) - 8);
+void read_q4_0(const Block& b, size_t /*part*/, WeightBlock& out) {
+  out.scale = b.half(0);
+  out.minimum = -8 * out.scale;
+  for (size_t i = 0; i < 32; ++i) out.values[i] = b.nibble(2, i);
 }
 
 // Scale, minimum, 32 values of 4 bits.
-void decode_q4_1(const Block& b, Weights out) {
-  const float d = b.half(0), m = b.half(2);
-  for (size_t i = 0; i < 32; ++i) out[i] = d * of(b.nibble(4, i)) + m;
+void read_q4_1(const Block& b, size_t /*part*/, WeightBlock& out) {
+  out.scale = b.half(0);
+  out.minimum = b.half(2);
+  for (size_t i = 0; i < 32; ++i) out.values[i] = b.nibble(4, i);
 }
 
 // Scale, the fifth bits of 32 values, their lower 4 bits; minus 16.
-void decode_q5_0(const Block& b, Weights out) {
-  const float d = b.half(0);
-  const uint32_t high = b.word(2, 4);
-  for (size_t i = 0; i < 32; ++i) {
-    const uint32_t value = b.nibble(6, i) | (high >> i & 1u) << 4u;
-    out[i] = d * of(static_cast<int32_t>(value) - 16);
-  }
+void read_q5_0(const Block& b, size_t /*part*/, WeightBlock& out) {
+  out.scale = b.half(0);
+  out.minimum = -16 * out.scale;
+  for (size_t i = 0; i < 32; ++i) out.values[i] = b.nibble(6, i) | b.bit(2, i) << 4;
 }
 
 // The same with a minimum.
-void decode_q5_1(const Block& b, Weights out) {
-  const float d = b.half(0), m = b.half(2);
-  const uint32_t high = b.word(4, 4);
-  for (size_t i = 0; i < 32; ++i) {
-    out[i] = d * of(b.nibble(8, i) | (high >> i & 1u) << 4u) + m;
-  }
+void read_q5_1(const Block& b, size_t /*part*/, WeightBlock& out) {
+  out.scale = b.half(0);
+  out.minimum = b.half(2);
+  for (size_t i = 0; i < 32; ++i) out.values[i] = b.nibble(8, i) | b.bit(4, i) << 4;
 }
 
 // 16 bytes of scale (lower bits) and minimum of 16 weights each, 64 bytes of 2-bit values, the
@@ -115,77 +107,86 @@ void decode_q5_1(const Block& b, Weights out) {
 void decode_q2_k(const Block& b, Weights out) {
   const float d = b.half(80), dmin = b.half(82);
   for (size_t i = 0; i < 256; ++i) {
-    const uint32_t scale = b.byte(i / 16);
-    const uint32_t value = b.byte(16 + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 3u;
-    out[i] = d * of(scale & 15u) * of(value) - dmin * of(scale >> 4u);
+    const int32_t scale = b.byte(i / 16);
+    const int32_t value = b.byte(16 + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 3;
+    out[i] = d * of(scale & 15) * of(value) - dmin * of(scale >> 4);
   }
 }
 
 // 32 bytes of third bits, 64 bytes of 2-bit values as above, 16 scales of 6 bits minus 32. A third
-// bit that is not set takes 4 off.
-void decode_q3_k(const Block& b, Weights out) {
-  const float d = b.half(108);
-  for (size_t i = 0; i < 256; ++i) {
-    const size_t s = i / 16;
-    const uint32_t low = s < 8 ? b.byte(96 + s) & 15u : b.byte(96 + s - 8) >> 4u;
-    const uint32_t high = b.byte(104 + s % 4) >> (s / 4 * 2) & 3u;
-    const int32_t scale = static_cast<int32_t>(low | high << 4u) - 32;
-    const uint32_t value = b.byte(32 + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 3u;
-    const bool third = (b.byte(i % 32) >> (i / 32) & 1u) != 0;
-    out[i] = d * of(scale) * of(static_cast<int32_t>(value) - (third ? 0 : 4));
+// bit that is not set takes 4 off. Q6_K takes off 32.
+void read_q3_k(const Block& b, size_t part, WeightBlock& out) {
+  out.scale = b.half(108);
+  for (size_t h = 0; h < 2; ++h) {
+    const size_t s = 2 * part + h;
+    const int32_t low = s < 8 ? b.byte(96 + s) & 15 : b.byte(96 + s - 8) >> 4;
+    const int32_t high = b.byte(104 + s % 4) >> (s / 4 * 2) & 3;
+    out.parts[h] = (low | high << 4) - 32;
+  }
+  for (size_t i = 0; i < 32; ++i) {
+    const int32_t value = b.byte(32 + part / 4 * 32 + i) >> (part % 4 * 2) & 3;
+    const bool third = (b.byte(i) >> part & 1) != 0;
+    out.values[i] = value - (third ? 0 : 4) + 32;
   }
 }
 
-struct ScaleAndMinimum {
-  uint32_t scale;
-  uint32_t minimum;
-};
-
-// Scale and minimum of 6 bits each of weights [32 s, 32 s + 32), in 12 bytes from `at` on: the
-// lower 6 bits of 8 bytes are those of the first four; the others are in the last 4 bytes, with
-// their upper bits above the first.
-ScaleAndMinimum packed_scale(const Block& b, size_t at, size_t s) {
-  if (s < 4) return {b.byte(at + s) & 63u, b.byte(at + 4 + s) & 63u};
-  const uint32_t low = b.byte(at + 4 + s);
-  return {(low & 15u) | (b.byte(at + s - 4) >> 6u) << 4u, low >> 4u | (b.byte(at + s) >> 6u) << 4u};
+// Scale and minimum of 6 bits each, in 12 bytes from `at` on: the lower 6 bits of 8 bytes are those
+// of the first four parts; the others are in the last 4 bytes, with their upper bits above the
+// first.
+void read_packed_scale(const Block& b, size_t at, size_t part, WeightBlock& out) {
+  int32_t scale = b.byte(at + part) & 63, minimum = b.byte(at + 4 + part) & 63;
+  if (part >= 4) {
+    const int32_t low = b.byte(at + 4 + part);
+    scale = (low & 15) | (b.byte(at + part - 4) >> 6) << 4;
+    minimum = low >> 4 | (b.byte(at + part) >> 6) << 4;
+  }
+  out.parts = {scale, scale};
+  out.minimum_part = minimum;
 }
 
 // Scales of scales and of minima, 12 bytes of them, 128 bytes of 4-bit values: weights 64 h + r and
 // 64 h + 32 + r are the two of byte 32 h + r.
-void decode_q4_k(const Block& b, Weights out) {
-  const float d = b.half(0), dmin = b.half(2);
-  for (size_t i = 0; i < 256; ++i) {
-    const ScaleAndMinimum s = packed_scale(b, 4, i / 32);
-    const uint32_t value = b.byte(16 + i / 64 * 32 + i % 32) >> (i % 64 / 32 * 4) & 15u;
-    out[i] = d * of(s.scale) * of(value) - dmin * of(s.minimum);
+void read_q4_k(const Block& b, size_t part, WeightBlock& out) {
+  out.scale = b.half(0);
+  out.minimum = b.half(2);
+  read_packed_scale(b, 4, part, out);
+  for (size_t i = 0; i < 32; ++i) {
+    out.values[i] = b.byte(16 + part / 2 * 32 + i) >> (part % 2 * 4) & 15;
   }
 }
 
 // The same with 32 bytes of fifth bits in front of the values.
-void decode_q5_k(const Block& b, Weights out) {
-  const float d = b.half(0), dmin = b.half(2);
-  for (size_t i = 0; i < 256; ++i) {
-    const ScaleAndMinimum s = packed_scale(b, 4, i / 32);
-    const uint32_t low = b.byte(48 + i / 64 * 32 + i % 32) >> (i % 64 / 32 * 4) & 15u;
-    const uint32_t value = low | (b.byte(16 + i % 32) >> (i / 32) & 1u) << 4u;
-    out[i] = d * of(s.scale) * of(value) - dmin * of(s.minimum);
+void read_q5_k(const Block& b, size_t part, WeightBlock& out) {
+  out.scale = b.half(0);
+  out.minimum = b.half(2);
+  read_packed_scale(b, 4, part, out);
+  for (size_t i = 0; i < 32; ++i) {
+    const int32_t low = b.byte(48 + part / 2 * 32 + i) >> (part % 2 * 4) & 15;
+    out.values[i] = low | (b.byte(16 + i) >> part & 1) << 4;
   }
 }
 
 // 128 bytes of lower 4 bits, 64 of upper 2, 16 signed scales, their scale; minus 32.
-void decode_q6_k(const Block& b, Weights out) {
-  const float d = b.half(208);
-  for (size_t i = 0; i < 256; ++i) {
-    const uint32_t low = b.byte(i / 128 * 64 + i % 64) >> (i % 128 / 64 * 4) & 15u;
-    const uint32_t high = b.byte(128 + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 3u;
-    const int32_t value = static_cast<int32_t>(low | high << 4u) - 32;
-    out[i] = d * of(b.signed_byte(192 + i / 16)) * of(value);
+void read_q6_k(const Block& b, size_t part, WeightBlock& out) {
+  out.scale = b.half(208);
+  out.parts = {b.signed_byte(192 + 2 * part), b.signed_byte(192 + 2 * part + 1)};
+  for (size_t i = 0; i < 32; ++i) {
+    const int32_t low = b.byte(part / 4 * 64 + part % 2 * 32 + i) >> (part % 4 / 2 * 4) & 15;
+    const int32_t high = b.byte(128 + part / 4 * 32 + i) >> (part % 4 * 2) & 3;
+    out.values[i] = low | high << 4;
   }
 }
 
-void decode_iq4_nl(const Block& b, Weights out) {
-  const float d = b.half(0);
-  for (size_t i = 0; i < 32; ++i) out[i] = d * of(int32_t{kNonLinear[b.nibble(2, i)]});
+void read_iq4_nl(const Block& b, size_t /*part*/, WeightBlock& out) {
+  out.scale = b.half(0);
+  for (size_t i = 0; i < 32; ++i) out.values[i] = kNonLinear[static_cast<size_t>(b.nibble(2, i))];
+}
+
+// The exponent of a power of 2, plus 127, then 32 codes of E2M1.
+void read_mxfp4(const Block& b, size_t /*part*/, WeightBlock& out) {
+  std::array<uint8_t, kBlockSteps> codes{};
+  for (size_t i = 0; i < 32; ++i) codes[i] = static_cast<uint8_t>(b.nibble(1, i));
+  out = mxfp4_block(static_cast<uint8_t>(b.byte(0)), codes);
 }
 
 // A scale, upper 2 and lower 4 bits of 8 scales minus 32, then IQ4_NL's codes.
@@ -193,56 +194,57 @@ void decode_iq4_xs(const Block& b, Weights out) {
   const float d = b.half(0);
   const uint32_t high = b.word(2, 2);
   for (size_t s = 0; s < 8; ++s) {
-    const uint32_t low = b.byte(4 + s / 2) >> (s % 2 * 4) & 15u;
-    const int32_t scale = static_cast<int32_t>(low | (high >> (2 * s) & 3u) << 4u) - 32;
+    const int32_t low = b.byte(4 + s / 2) >> (s % 2 * 4) & 15;
+    const int32_t scale = (low | static_cast<int32_t>(high >> (2 * s) & 3u) << 4) - 32;
     for (size_t i = 0; i < 32; ++i) {
-      out[32 * s + i] = d * of(scale) * of(int32_t{kNonLinear[b.nibble(8 + 16 * s, i)]});
+      const auto code = static_cast<size_t>(b.nibble(8 + 16 * s, i));
+      out[32 * s + i] = d * of(scale) * of(int32_t{kNonLinear[code]});
     }
   }
 }
 
-// The exponent of a power of 2, plus 127, then 32 codes of E2M1.
-void decode_mxfp4(const Block& b, Weights out) {
-  const uint32_t exponent = b.byte(0);
-  float half_scale = std::ldexp(1.0f, static_cast<int>(exponent) - 128);
-  if (exponent == 255) half_scale = std::numeric_limits<float>::quiet_NaN();
-  for (size_t i = 0; i < 32; ++i) {
-    out[i] = half_scale * of(int32_t{kDoubledE2m1[ggml_mxfp4_code(b.at(1), i)]});
-  }
+// Of types that no format in blocks holds: all weights of a block.
+using Decoder = void (*)(const Block&, Weights);
+// Of the others.
+using Reader = void (*)(const Block&, size_t part, WeightBlock&);
+
+struct TypeReader {
+  GgmlType type;
+  Reader read = nullptr;  // as the format, which holds each weight exactly
+  MatrixFormat format = MatrixFormat::kF32;
+  Decoder decode = nullptr;
+};
+constexpr TypeReader kReaders[] = {
+    {GgmlType::kQ8_0, read_q8_0, MatrixFormat::kQ8_0},
+    {GgmlType::kQ4_0, read_q4_0, MatrixFormat::kQ4_0},
+    {GgmlType::kQ4_1, read_q4_1, MatrixFormat::kQ4_1},
+    {GgmlType::kQ5_0, read_q5_0, MatrixFormat::kQ5_0},
+    {GgmlType::kQ5_1, read_q5_1, MatrixFormat::kQ5_1},
+    {GgmlType::kQ3K, read_q3_k, MatrixFormat::kQ6K},
+    {GgmlType::kQ4K, read_q4_k, MatrixFormat::kQ4K},
+    {GgmlType::kQ5K, read_q5_k, MatrixFormat::kQ5K},
+    {GgmlType::kQ6K, read_q6_k, MatrixFormat::kQ6K},
+    {GgmlType::kIq4Nl, read_iq4_nl, MatrixFormat::kQ8_0},
+    {GgmlType::kMxfp4, read_mxfp4, MatrixFormat::kMxfp4},
+    {.type = GgmlType::kQ2K, .decode = decode_q2_k},
+    {.type = GgmlType::kIq4Xs, .decode = decode_iq4_xs},
+};
+
+// Null of plain types.
+const TypeReader* reader_of(GgmlType type) {
+  const auto found = std::find_if(std::begin(kReaders), std::end(kReaders),
+                                  [&](const TypeReader& one) { return one.type == type; });
+  return found == std::end(kReaders) ? nullptr : found;
 }
 
-using Decoder = void (*)(const Block&, Weights);
-
-Decoder decoder_of(GgmlType type) {
-  switch (type) {
-    case GgmlType::kQ8_0:
-      return decode_q8_0;
-    case GgmlType::kQ4_0:
-      return decode_q4_0;
-    case GgmlType::kQ4_1:
-      return decode_q4_1;
-    case GgmlType::kQ5_0:
-      return decode_q5_0;
-    case GgmlType::kQ5_1:
-      return decode_q5_1;
-    case GgmlType::kQ2K:
-      return decode_q2_k;
-    case GgmlType::kQ3K:
-      return decode_q3_k;
-    case GgmlType::kQ4K:
-      return decode_q4_k;
-    case GgmlType::kQ5K:
-      return decode_q5_k;
-    case GgmlType::kQ6K:
-      return decode_q6_k;
-    case GgmlType::kIq4Nl:
-      return decode_iq4_nl;
-    case GgmlType::kIq4Xs:
-      return decode_iq4_xs;
-    case GgmlType::kMxfp4:
-      return decode_mxfp4;
-    default:
-      return nullptr;
+void decode_block(const TypeReader& reader, const Block& block, Weights out) {
+  if (reader.decode != nullptr) return reader.decode(block, out);
+  for (size_t part = 0; part < out.size() / kBlockSteps; ++part) {
+    WeightBlock weights;
+    reader.read(block, part, weights);
+    for (size_t i = 0; i < kBlockSteps; ++i) {
+      out[part * kBlockSteps + i] = block_weight(weights, i, reader.format);
+    }
   }
 }
 
@@ -294,8 +296,8 @@ DType ggml_dtype(GgmlType type) {
 void decode_ggml(GgmlType type, std::span<const std::byte> bytes, size_t first,
                  std::span<float> out) {
   const GgmlTypeFacts& facts = *ggml_type_facts(static_cast<uint32_t>(type));
-  const Decoder decode = decoder_of(type);
-  if (decode == nullptr) {
+  const TypeReader* reader = reader_of(type);
+  if (reader == nullptr) {
     for (size_t i = 0; i < out.size(); ++i) {
       out[i] = plain_weight(type, bytes.data() + (first + i) * facts.bytes);
     }
@@ -305,11 +307,32 @@ void decode_ggml(GgmlType type, std::span<const std::byte> bytes, size_t first,
   for (size_t done = 0; done < out.size();) {
     const size_t block = (first + done) / facts.weights, skipped = (first + done) % facts.weights;
     const size_t count = std::min<size_t>(facts.weights - skipped, out.size() - done);
-    decode(Block(bytes.data() + block * facts.bytes), {weights.data(), facts.weights});
+    decode_block(*reader, Block(bytes.data() + block * facts.bytes),
+                 {weights.data(), facts.weights});
     std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(skipped), count,
                 out.begin() + static_cast<std::ptrdiff_t>(done));
     done += count;
   }
+}
+
+MatrixFormat ggml_format(GgmlType type) {
+  const TypeReader* reader = reader_of(type);
+  return reader == nullptr ? MatrixFormat::kF32 : reader->format;
+}
+
+WeightBlock ggml_block(GgmlType type, std::span<const std::byte> bytes, size_t first) {
+  const GgmlTypeFacts& facts = *ggml_type_facts(static_cast<uint32_t>(type));
+  WeightBlock block;
+  reader_of(type)->read(Block(bytes.data() + first / facts.weights * facts.bytes),
+                        first % facts.weights / kBlockSteps, block);
+  return block;
+}
+
+WeightBlock mxfp4_block(uint8_t exponent, const std::array<uint8_t, kBlockSteps>& codes) {
+  WeightBlock block{.scale = std::ldexp(1.0f, exponent - 128)};
+  if (exponent == 255) block.scale = std::numeric_limits<float>::quiet_NaN();
+  std::copy(codes.begin(), codes.end(), block.values.begin());
+  return block;
 }
 
 }  // namespace vkformer

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/weight_block.h"
 #include "vkformer/tensor.h"
 
 namespace vkformer {
@@ -57,10 +58,15 @@ DType ggml_dtype(GgmlType type);
 void decode_ggml(GgmlType type, std::span<const std::byte> bytes, size_t first,
                  std::span<float> out);
 
-// Value `index` of an MXFP4 block's 16 bytes of codes, as its 4 bits.
-inline uint32_t ggml_mxfp4_code(const std::byte* codes, size_t index) {
-  const auto byte = static_cast<uint32_t>(codes[index % 16]);
-  return index < 16 ? byte & 15u : byte >> 4u;
-}
+// The format that holds every weight of the type exactly: the type itself, Q8_0 of IQ4_NL, Q6_K of
+// Q3_K; kF32 where none in blocks does.
+MatrixFormat ggml_format(GgmlType type);
+
+// The weights [first, first + 32) of a tensor as a block of that format. Precondition: it is in
+// blocks, and `first` is a multiple of 32.
+WeightBlock ggml_block(GgmlType type, std::span<const std::byte> bytes, size_t first);
+
+// An MXFP4 block: its exponent plus 127, and its codes. An exponent of 255 is no number.
+WeightBlock mxfp4_block(uint8_t exponent, const std::array<uint8_t, kBlockSteps>& codes);
 
 }  // namespace vkformer

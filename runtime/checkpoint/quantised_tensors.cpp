@@ -99,7 +99,7 @@ Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& bl
 }
 
 QuantisedSize quantised_size(const TensorView& view) {
-  if (view.blocks->mxfp4 || view.blocks->coded != nullptr) {
+  if (view.blocks->mxfp4 || view.blocks->ggml || view.blocks->coded != nullptr) {
     const auto k = static_cast<size_t>(view.shape.back());
     return {static_cast<size_t>(element_count(view.shape)) / k, k};
   }
@@ -110,33 +110,18 @@ QuantisedSize quantised_size(const TensorView& view) {
 
 namespace {
 
-// An E2M1 value, doubled, and half the power of 2 that it is multiplied with.
-QuantisedValue mxfp4_value(const TensorView& view, size_t n, size_t k) {
-  constexpr int32_t kDoubled[] = {0, 1, 2, 3, 4, 6, 8, 12};
-  const size_t index = n * static_cast<size_t>(view.shape.back()) + k;
-  uint32_t bits = 0;
-  uint8_t exponent = 0;
-  if (view.blocks->ggml) {
-    constexpr size_t kBlockBytes = 1 + kBlockSteps / 2;
-    const std::byte* block = view.bytes.data() + index / kBlockSteps * kBlockBytes;
-    exponent = static_cast<uint8_t>(*block);
-    bits = ggml_mxfp4_code(block + 1, index % kBlockSteps);
-  } else {
-    const auto byte = static_cast<uint8_t>(view.bytes[index / 2]);
-    bits = index % 2 == 0 ? byte & 15u : byte >> 4u;
-    exponent = static_cast<uint8_t>(view.blocks->scales[index / kBlockSteps]);
+// Block `index` of an MXFP4 matrix in two tensors.
+WeightBlock mxfp4_of(const TensorView& view, size_t index) {
+  std::array<uint8_t, kBlockSteps> codes{};
+  for (size_t i = 0; i < kBlockSteps; ++i) {
+    const auto byte = static_cast<uint8_t>(view.bytes[index * kBlockSteps / 2 + i / 2]);
+    codes[i] = i % 2 == 0 ? byte & 15u : byte >> 4u;
   }
-  QuantisedValue out{.scale = std::ldexp(1.0f, exponent - 128)};
-  if (exponent == 255) out.scale = std::numeric_limits<float>::quiet_NaN();
-  out.value = (bits & 8u) != 0 ? -kDoubled[bits & 7u] : kDoubled[bits & 7u];
-  return out;
+  return mxfp4_block(static_cast<uint8_t>(view.blocks->scales[index]), codes);
 }
 
-}  // namespace
-
-QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k) {
-  if (view.blocks->coded != nullptr) return view.blocks->coded->value(n, k);
-  if (view.blocks->mxfp4) return mxfp4_value(view, n, k);
+// The value of output feature n that `vkformer quantize` wrote, and its scale and minimum.
+QuantisedValue own_value(const TensorView& view, size_t n, size_t k) {
   const QuantisedBlocks& blocks = *view.blocks;
   const QuantisedSize size = quantised_size(view);
   const size_t in_line = blocks.format == MatrixFormat::kQ8 ? k : k / 2;
@@ -156,6 +141,28 @@ QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k) {
   return out;
 }
 
+}  // namespace
+
+WeightBlock quantised_block(const TensorView& view, size_t n, size_t first) {
+  const QuantisedBlocks& blocks = *view.blocks;
+  const size_t k = quantised_size(view).k;
+  if (blocks.ggml) return ggml_block(*blocks.ggml, view.bytes, n * k + first);
+  if (blocks.mxfp4) return mxfp4_of(view, (n * k + first) / kBlockSteps);
+  WeightBlock block;
+  for (size_t i = 0; i < kBlockSteps; ++i) {
+    if (first + i >= k) {
+      block.values[i] = static_cast<int32_t>(block_traits(blocks.format).offset);
+      continue;
+    }
+    const QuantisedValue of =
+        blocks.coded != nullptr ? blocks.coded->value(n, first + i) : own_value(view, n, first + i);
+    block.scale = of.scale;
+    block.minimum = of.minimum;
+    block.values[i] = of.value;
+  }
+  return block;
+}
+
 float quantised_element(const TensorView& view, size_t index) {
   if (decodes_rows(view)) {
     float value = 0;
@@ -165,8 +172,12 @@ float quantised_element(const TensorView& view, size_t index) {
   const QuantisedSize size = quantised_size(view);
   const bool down = view.blocks->blocks_down;
   const size_t line = down ? size.n : size.k;
-  const QuantisedValue of =
-      quantised_value(view, down ? index % line : index / line, down ? index / line : index % line);
+  const size_t n = down ? index % line : index / line, k = down ? index / line : index % line;
+  if (view.blocks->mxfp4) {
+    return block_weight(mxfp4_of(view, index / kBlockSteps), index % kBlockSteps,
+                        MatrixFormat::kMxfp4);
+  }
+  const QuantisedValue of = own_value(view, n, k);
   return of.minimum + of.scale * static_cast<float>(of.value);
 }
 
@@ -195,21 +206,15 @@ QuantisedTensor join_coded(std::shared_ptr<const CodedMatrix> matrix, Shape shap
 }
 
 QuantisedTensor mxfp4_of_shape(Shape shape, const TensorView& codes, const TensorView& scales) {
-  QuantisedTensor joined{.blocks = {.format = MatrixFormat::kQ8, .mxfp4 = true}, .view = codes};
+  QuantisedTensor joined{.blocks = {.format = MatrixFormat::kMxfp4, .mxfp4 = true}, .view = codes};
   joined.blocks.scales = scales.bytes;
   joined.view.shape = std::move(shape);
   return joined;
 }
 
 QuantisedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes) {
-  QuantisedTensor joined{
-      .blocks = {.format = MatrixFormat::kF32, .ggml = type},
-      .view = {.dtype = ggml_dtype(type), .shape = std::move(shape), .bytes = bytes}};
-  if (type == GgmlType::kMxfp4) {
-    joined.blocks.format = MatrixFormat::kQ8;
-    joined.blocks.mxfp4 = true;
-  }
-  return joined;
+  return {.blocks = {.format = ggml_format(type), .ggml = type},
+          .view = {.dtype = ggml_dtype(type), .shape = std::move(shape), .bytes = bytes}};
 }
 
 }  // namespace vkformer

@@ -12,12 +12,10 @@
 // its experts, are two tensors, and together X (..., K) in row-major order:
 //   X_blocks   U8 (..., K / 32, 16): E2M1 values, the first of two in the lower 4 bits
 //   X_scales   U8 (..., K / 32): the exponents of powers of 2, plus 127
-// They are read as q8, which holds them exactly.
 //
 // Matrices that other libraries quantized are joined in coded_tensors.h.
 //
-// Matrices of a GGUF file keep its blocks (ggml_types.h). MXFP4 is read as q8, too; the others are
-// decoded when they are packed.
+// Matrices of a GGUF file keep its blocks (ggml_types.h).
 //
 // Lifetime: views of the file's bytes.
 #pragma once
@@ -35,7 +33,7 @@ namespace vkformer {
 struct QuantisedBlocks {
   MatrixFormat format = MatrixFormat::kQ8;
   bool blocks_down = false;           // the matrix is (K, N)
-  bool mxfp4 = false;                 // values and scales are MXFP4's; the format is q8
+  bool mxfp4 = false;                 // values and scales are MXFP4's, of no GGUF file
   std::optional<GgmlType> ggml = {};  // the view's bytes are blocks of that type, scales included
   std::shared_ptr<const CodedMatrix> coded = {};  // of another library, which then has it all
   std::span<const std::byte> scales;  // (N, ceil(K / 32)) or (ceil(K / 32), N), bfloat16
@@ -70,9 +68,10 @@ struct QuantisedSize {
 };
 QuantisedSize quantised_size(const TensorView& view);
 
-// Value i of output feature n in the file, and its block's scale and minimum, which is 0 in q8 and
-// -8 scales in q4. Precondition: view.blocks is set, and of a GGUF file MXFP4; n and k are inside.
-QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k);
+// The weights of output feature n from input feature `first` on, as a block of the view's format.
+// What is beyond the last one stands for nothing. Precondition: view.blocks is set, its format
+// is_quantised(), `first` a multiple of 32 and inside.
+WeightBlock quantised_block(const TensorView& view, size_t n, size_t first);
 
 // Element `index` of the matrix, row-major.
 float quantised_element(const TensorView& view, size_t index);

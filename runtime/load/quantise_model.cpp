@@ -101,6 +101,11 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
         message({"[weights] is '", choice_name(options.weights),
                  "', to which nothing is quantized. Use q8, q4, q4m, bf16 or f16."}));
   }
+  if (is_gguf_format(*format)) {
+    return unsupported(message({"[weights] is '", choice_name(options.weights),
+                                "', which safetensors files cannot hold; a model can be loaded in "
+                                "it. Use q8, q4, q4m, bf16 or f16."}));
+  }
   if (is_pack_file(model)) {
     return invalid_argument(
         message({"[", model,

@@ -86,13 +86,19 @@ void BenchmarkInputs::append_blocks(const Input& input, UniformNoise& random,
                                     std::vector<std::byte>& bytes) {
   const Part& part = input.parts[0];
   bytes.resize(part.stride / kPanelColumns * panel_words(input.blocks, part.rows) * 4);
-  std::array<float, kBlockSteps> values{};
+  const size_t together = quantised_together(input.blocks);
+  std::array<float, kBlockSteps * kBlocksOfSuper> values{};
+  std::array<WeightBlock, kBlocksOfSuper> blocks;
   for (size_t column = 0; column < part.stride; ++column) {
-    for (size_t first = 0; first < part.rows; first += kBlockSteps) {
-      const size_t count = std::min<size_t>(kBlockSteps, part.rows - first);
-      for (size_t i = 0; i < count; ++i) values[i] = random.next() * part.scale;
-      store_block(bytes, {column, first / kBlockSteps, part.rows},
-                  quantise_block({values.data(), count}, input.blocks), input.blocks);
+    for (size_t first = 0; first < part.rows; first += together) {
+      const std::span<float> some(values.data(), std::min<size_t>(together, part.rows - first));
+      const std::span<WeightBlock> own(blocks.data(),
+                                       (some.size() + kBlockSteps - 1) / kBlockSteps);
+      for (float& value : some) value = random.next() * part.scale;
+      quantise_blocks(some, input.blocks, own);
+      for (size_t b = 0; b < own.size(); ++b) {
+        store_block(bytes, {column, first / kBlockSteps + b, part.rows}, own[b], input.blocks);
+      }
     }
   }
 }

@@ -77,7 +77,8 @@ Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
     weight.slices.push_back({.tensor = id + static_cast<TensorId>(i - first),
                              .first = static_cast<uint32_t>(slice.first_column),
                              .n = static_cast<uint32_t>(slice.columns),
-                             .bias_offset = slice.bias_offset});
+                             .bias_offset = slice.bias_offset,
+                             .format = slice.format});
   }
   return weight;
 }

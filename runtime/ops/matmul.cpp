@@ -52,7 +52,7 @@ Status check_addend(const TensorDesc& c, const Shape& y) {
 
 std::vector<LinearSlice> slices_of(const LinearWeight& weight) {
   if (!weight.slices.empty()) return weight.slices;
-  return {{weight.tensor, 0, weight.n, weight.bias_offset}};
+  return {{weight.tensor, 0, weight.n, weight.bias_offset, weight.format}};
 }
 
 Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc* c,
@@ -264,18 +264,24 @@ uint32_t columns_at_once(const LowerContext& context, const MatmulParams& p) {
 
 // A packed weight: all leading axes of x are rows of one product, without its columns.
 MatmulProblem linear_problem(const Graph& graph, const Node& node, const MatmulNodeAttrs& attrs) {
-  MatmulProblem problem{
-      .params = base_params(attrs), .format = attrs.weight.format, .norm = attrs.norm};
+  MatmulProblem problem{.params = base_params(attrs), .norm = attrs.norm};
   MatmulParams& p = problem.params;
   p.m = static_cast<uint32_t>(row_count(graph.tensor(node.inputs[0]).shape));
   p.k = attrs.weight.k;
   p.a_row_stride = p.k;
   p.a_col_stride = 1;
   p.b_row_stride = kPanelColumns;
-  p.b_panel_stride = panel_stride(attrs.weight.format, p.k);
   p.b_col_stride = 1;
   problem.rows_are_slots = graph.is_step();
   return problem;
+}
+
+// The product with one slice's columns.
+void take_slice(const LinearSlice& slice, MatmulProblem& problem) {
+  problem.format = slice.format;
+  problem.params.n = slice.n;
+  problem.params.b_panel_stride = panel_stride(slice.format, problem.params.k);
+  problem.params.bias_offset = slice.bias_offset;
 }
 
 // One product per slice, or several.
@@ -291,7 +297,7 @@ Status lower_linear(LowerContext& context, const Node& node, const MatmulNodeAtt
     p.m = window.rows;
     p.a_offset = window.first * p.k;
     for (const LinearSlice& slice : slices_of(attrs.weight)) {
-      p.n = slice.n;
+      take_slice(slice, problem);
       const uint32_t step = columns_at_once(context, p);
       for (uint32_t column = 0; column < slice.n; column += step) {
         p.n = std::min(step, slice.n - column);
@@ -389,8 +395,7 @@ bool products_take_norm(const Graph& graph, const Node& linear, const DeviceCaps
   MatmulProblem problem = linear_problem(graph, linear, attrs);
   MatmulParams& p = problem.params;
   const auto takes = [&](const LinearSlice& slice) {
-    p.n = slice.n;
-    p.bias_offset = slice.bias_offset;
+    take_slice(slice, problem);
     const MatmulChoice choice = pick_matmul(problem, caps, precision);
     if (choice.strategy != MatmulStrategy::kRows) return false;
     const Dispatch d = launch_matmul(linear, problem, caps, precision, choice);

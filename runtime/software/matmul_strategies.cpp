@@ -32,7 +32,8 @@ bool stream_runs(const MatmulChoice&, const DeviceCaps& caps) {
 }
 
 bool stream_takes(const MatmulCall& call, const MatmulChoice&) {
-  return !call.halves && packed_like(call.problem) && in_panels(call.problem);
+  return !call.halves && packed_like(call.problem) && in_panels(call.problem) &&
+         !is_gguf_format(call.problem.format);
 }
 
 void launch_stream(Dispatch& d, const MatmulCall& call, const MatmulChoice&, uint32_t) {

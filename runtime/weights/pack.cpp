@@ -146,22 +146,26 @@ bool has_blocks(const PackedWeight& weight, const TensorView& source) {
          source.blocks->blocks_down == (weight.row.axes == WeightRow::Axes::kInOut);
 }
 
-// The block of output feature `n` from input feature `first` on, as the file has it.
-WeightBlock stored_block(const TensorView& source, size_t n, size_t first) {
-  WeightBlock block;
-  const size_t k = quantised_size(source).k;
-  for (size_t i = 0; i < kBlockSteps; ++i) {
-    // What fills the last block up stands for nothing.
-    if (first + i >= k) {
-      block.values[i] = source.blocks->format == MatrixFormat::kQ4 ? 8 : 0;
-      continue;
+// What one column becomes, from input feature 0 on.
+struct PackedColumn {
+  std::span<std::byte> out;
+  size_t column;
+};
+
+// Output feature `n` of the source as the blocks that the file has.
+Status pack_stored(const PackedWeight& weight, const TensorView& source, size_t n,
+                   const PackedColumn& to) {
+  const auto width = static_cast<size_t>(weight.row.width);
+  for (size_t first = 0; first < width; first += kBlockSteps) {
+    const WeightBlock block = quantised_block(source, n, first);
+    if (!std::isfinite(block.scale) || !std::isfinite(block.minimum)) {
+      return invalid_file(
+          message({"[", weight.row.name, "] has a block of weights whose scale is ", block.scale,
+                   " and whose minimum is ", block.minimum, "; both must be finite numbers."}));
     }
-    const QuantisedValue of = quantised_value(source, n, first + i);
-    block.scale = of.scale;
-    block.minimum = of.minimum;
-    block.values[i] = of.value;
+    store_block(to.out, {to.column, first / kBlockSteps, width}, block, weight.format);
   }
-  return block;
+  return {};
 }
 
 // Output feature `index` of a range of the source as the blocks of a column of out.
@@ -171,24 +175,28 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, const R
   const float scale = range.scale(index);
   const size_t column = range.to[index] - static_cast<size_t>(weight.first_column);
   const auto width = static_cast<size_t>(weight.row.width);
+  if (has_blocks(weight, source) && scale == 1.0f) {
+    return pack_stored(weight, source, range.base / width + n, {out, column});
+  }
   const SourceStrides strides = strides_of(weight, source);
-  std::array<float, kBlockSteps> values{};
-  for (size_t first = 0; first < width; first += kBlockSteps) {
-    const size_t count = std::min<size_t>(kBlockSteps, width - first);
-    const BlockPlace place{column, first / kBlockSteps, width};
-    if (has_blocks(weight, source) && scale == 1.0f) {
-      store_block(out, place, stored_block(source, range.base / width + n, first), weight.format);
-      continue;
-    }
-    const std::span<float> some(values.data(), count);
+  const size_t together = quantised_together(weight.format);
+  std::array<float, kBlockSteps * kBlocksOfSuper> values{};
+  std::array<WeightBlock, kBlocksOfSuper> blocks;
+  for (size_t first = 0; first < width; first += together) {
+    const std::span<float> some(values.data(), std::min(together, width - first));
+    const std::span<WeightBlock> own(blocks.data(), (some.size() + kBlockSteps - 1) / kBlockSteps);
     read_elements(source, range.base + n * strides.n + first * strides.k, strides.k, some);
     for (float& value : some) value *= scale;
     if (!fits_blocks(some, weight.format)) {
       return unsupported(
-          message({"[", weight.row.name, "] holds a weight that is no number below 1e38, which ",
-                   format_name(weight.format), " cannot store; load the model with f32 weights"}));
+          message({"[", weight.row.name, "] holds a weight that is no number below ",
+                   block_limit(weight.format), ", which ", format_name(weight.format),
+                   " cannot store; load the model with f32 weights"}));
     }
-    store_block(out, place, quantise_block(some, weight.format), weight.format);
+    quantise_blocks(some, weight.format, own);
+    for (size_t b = 0; b < own.size(); ++b) {
+      store_block(out, {column, first / kBlockSteps + b, width}, own[b], weight.format);
+    }
   }
   return {};
 }

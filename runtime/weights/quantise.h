@@ -1,24 +1,17 @@
-// Blocks of 32 weights in few bits, and where they lie in a packed matrix. The layout is
-// params/weight_blocks.h.
+// Weights in few bits, and where they lie in a packed matrix. The layout is params/weight_blocks.h.
 #pragma once
 
-#include <array>
 #include <span>
 
-#include "base/matrix_format.h"
+#include "base/weight_block.h"
 
 namespace vkformer {
 
-// 32 neighbors along K of one output feature. A weight is minimum + scale * value, but in BF16,
-// where it is the bfloat16 of these bits.
-struct WeightBlock {
-  float scale = 0;    // a bfloat16
-  float minimum = 0;  // a bfloat16; of Q4 -8 * scale, of Q8 0
-  std::array<int32_t, kBlockSteps> values{};
-};
+// The largest weight that blocks of the format hold is below this.
+float block_limit(MatrixFormat format);
 
 // Can blocks of the format hold these weights? Not numbers that are infinite or no numbers, nor
-// ones near the end of f32's range.
+// ones near the end of the range of what they are multiplied with.
 bool fits_blocks(std::span<const float> weights, MatrixFormat format);
 
 // Is a matrix large enough that blocks save something?
@@ -26,16 +19,23 @@ constexpr bool worth_blocks(int64_t n, int64_t k) {
   return k >= kBlockSteps && n * k >= 1024;
 }
 
-// The block of up to 32 finite weights; what is missing is filled up with what stands for nothing.
-// Q8 takes the scale that the largest weight needs; Q4 and Q4M try several and take the one of the
-// least squared error.
+// Weights along K that one call quantizes: those that share anything.
+constexpr size_t quantised_together(MatrixFormat format) {
+  return has_supers(format) ? size_t{kBlockSteps} * kBlocksOfSuper : kBlockSteps;
+}
+
+// The blocks of up to quantised_together(format) finite weights, which `blocks` has room for; what
+// is missing is filled up with what stands for nothing. Formats of 8 bits take the scale that the
+// largest weight needs; others try several and take the one of the least squared error.
+// Precondition: fits_blocks(weights, format).
+void quantise_blocks(std::span<const float> weights, MatrixFormat format,
+                     std::span<WeightBlock> blocks);
+// The only block of a format without what 8 blocks share.
 WeightBlock quantise_block(std::span<const float> weights, MatrixFormat format);
 
-// The weight that value `index` of the block stands for, exactly as the shaders compute it.
-float block_weight(const WeightBlock& block, size_t index, MatrixFormat format);
-
 // Writes the block of column `column` and steps 32 * `block_index` on into a packed matrix, which
-// has zeros where it goes.
+// has zeros where it goes. Blocks that share something are all written, with the same. An MXFP4
+// block whose weights GPUs may take for zeros is zeros.
 struct BlockPlace {
   size_t column = 0;
   size_t block_index = 0;

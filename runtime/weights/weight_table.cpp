@@ -170,53 +170,104 @@ uint64_t linear_bytes(const WeightRow& row, int64_t columns, MatrixFormat format
   return 4 * matrix_words(format, columns, row.width) + bias;
 }
 
+// Columns [first, first + count) of a packed matrix in one format.
+struct FormatRun {
+  int64_t first;
+  int64_t count;
+  MatrixFormat format;
+};
+
 // Columns of each slice: as many whole panels as fit, but at least one.
-int64_t slice_columns(const WeightRow& row, MatrixFormat format, uint64_t most_bytes) {
-  if (linear_bytes(row, row.rows, format) <= most_bytes) return row.rows;
-  const uint64_t panels = most_bytes / linear_bytes(row, kPanelColumns, format);
+int64_t slice_columns(const WeightRow& row, const FormatRun& run, uint64_t most_bytes) {
+  if (linear_bytes(row, run.count, run.format) <= most_bytes) return run.count;
+  const uint64_t panels = most_bytes / linear_bytes(row, kPanelColumns, run.format);
   return static_cast<int64_t>(std::max<uint64_t>(1, panels) * kPanelColumns);
 }
 
-// `checkpoint`: null where it is not there yet.
-MatrixFormat format_of(const WeightRow& row, const Checkpoint* checkpoint, WeightFormat wanted) {
-  MatrixFormat format = MatrixFormat::kF32;
-  if (row.format == WeightRow::Format::kExact) return format;
-  if (wanted == WeightFormat::kAsStored) {
-    if (checkpoint == nullptr) return format;
-    const TensorView& first = *checkpoint->find(row.sources[0]);
-    if (first.dtype == DType::kF16) format = MatrixFormat::kF16;
-    if (first.blocks != nullptr) format = first.blocks->format;
-    // What another program quantized stays exact: sources that do not share a format are in f32.
-    bool foreign = false, differ = false;
-    for (const std::string& source : row.sources) {
-      const TensorView& view = *checkpoint->find(source);
-      const MatrixFormat own = view.blocks != nullptr      ? view.blocks->format
-                               : view.dtype == DType::kF16 ? MatrixFormat::kF16
-                                                           : MatrixFormat::kF32;
-      foreign = foreign || decodes_rows(view);
-      differ = differ || own != format;
-    }
-    if (foreign && differ) return MatrixFormat::kF32;
-  } else {
-    format = static_cast<MatrixFormat>(static_cast<int>(wanted) - 1);
-  }
+MatrixFormat worthwhile(const WeightRow& row, MatrixFormat format) {
   return in_blocks(format) && !worth_blocks(row.rows, row.width) ? MatrixFormat::kF32 : format;
 }
 
-void add_linear_slices(const WeightRow& row, MatrixFormat format, uint64_t most_bytes,
-                       std::vector<PackedWeight>& resolved) {
-  const int64_t step = slice_columns(row, format, most_bytes);
-  int64_t first = 0;
-  do {
-    PackedWeight packed{.row = row, .first_column = first, .format = format};
-    packed.columns = std::min(step, row.rows - first);
-    packed.bytes = linear_bytes(row, packed.columns, format);
-    if (!row.biases.empty()) {
-      packed.bias_offset = static_cast<uint32_t>(matrix_words(format, packed.columns, row.width));
+MatrixFormat source_format(const TensorView& view) {
+  if (view.blocks != nullptr) return view.blocks->format;
+  return view.dtype == DType::kF16 ? MatrixFormat::kF16 : MatrixFormat::kF32;
+}
+
+// Where the columns of a matrix are whole panels of one source's format each: of every panel.
+std::optional<std::vector<MatrixFormat>> formats_of_panels(const WeightRow& row,
+                                                           const Checkpoint& checkpoint) {
+  if (row.experts > 0 || row.axes != WeightRow::Axes::kOutIn || row.first_row >= 0) return {};
+  std::vector<std::optional<MatrixFormat>> panels(
+      static_cast<size_t>((row.rows + kPanelColumns - 1) / kPanelColumns));
+  size_t stacked = 0;
+  for (const std::string& source : row.sources) {
+    const TensorView& view = *checkpoint.find(source);
+    for (int64_t r = 0; r < view.shape[0]; ++r, ++stacked) {
+      const size_t column = row.row_order.empty() ? stacked : row.row_order[stacked];
+      std::optional<MatrixFormat>& panel = panels[column / kPanelColumns];
+      if (panel && *panel != source_format(view)) return {};
+      panel = source_format(view);
     }
-    resolved.push_back(std::move(packed));
-    first += step;
-  } while (first < row.rows);
+  }
+  std::vector<MatrixFormat> formats;
+  for (const auto& panel : panels) formats.push_back(panel.value_or(MatrixFormat::kF32));
+  return formats;
+}
+
+// As the file has it. What another program quantized stays exact: a matrix that is changed on the
+// way, or whose panels have sources of several formats, is in f32.
+std::vector<FormatRun> stored_formats(const WeightRow& row, const Checkpoint& checkpoint) {
+  const MatrixFormat first = source_format(*checkpoint.find(row.sources[0]));
+  bool foreign = false, differ = false;
+  for (const std::string& source : row.sources) {
+    const TensorView& view = *checkpoint.find(source);
+    foreign = foreign || decodes_rows(view) || (view.blocks != nullptr && view.blocks->mxfp4);
+    differ = differ || source_format(view) != first;
+  }
+  const bool changed =
+      row.make || !row.row_scale.empty() || !row.row_scales.empty() || !row.batch_norm.empty();
+  if (foreign && changed) return {{0, row.rows, MatrixFormat::kF32}};
+  if (!foreign || !differ) return {{0, row.rows, worthwhile(row, first)}};
+  const auto panels = formats_of_panels(row, checkpoint);
+  if (!panels) return {{0, row.rows, MatrixFormat::kF32}};
+  std::vector<FormatRun> runs;
+  for (size_t i = 0; i < panels->size(); ++i) {
+    const int64_t column = static_cast<int64_t>(i) * kPanelColumns;
+    const MatrixFormat format = worthwhile(row, (*panels)[i]);
+    if (runs.empty() || runs.back().format != format) runs.push_back({column, 0, format});
+    runs.back().count = std::min(row.rows, column + kPanelColumns) - runs.back().first;
+  }
+  return runs;
+}
+
+// `checkpoint`: null where it is not there yet.
+std::vector<FormatRun> formats_of(const WeightRow& row, const Checkpoint* checkpoint,
+                                  WeightFormat wanted) {
+  if (row.format == WeightRow::Format::kExact) return {{0, row.rows, MatrixFormat::kF32}};
+  if (const auto format = matrix_format_of(wanted)) {
+    return {{0, row.rows, worthwhile(row, *format)}};
+  }
+  if (checkpoint == nullptr) return {{0, row.rows, MatrixFormat::kF32}};
+  return stored_formats(row, *checkpoint);
+}
+
+void add_linear_slices(const WeightRow& row, const std::vector<FormatRun>& runs,
+                       uint64_t most_bytes, std::vector<PackedWeight>& resolved) {
+  for (const FormatRun& run : runs) {
+    const int64_t step = slice_columns(row, run, most_bytes);
+    int64_t first = run.first;
+    do {
+      PackedWeight packed{.row = row, .first_column = first, .format = run.format};
+      packed.columns = std::min(step, run.first + run.count - first);
+      packed.bytes = linear_bytes(row, packed.columns, run.format);
+      if (!row.biases.empty()) {
+        packed.bias_offset =
+            static_cast<uint32_t>(matrix_words(run.format, packed.columns, row.width));
+      }
+      resolved.push_back(std::move(packed));
+      first += step;
+    } while (first < run.first + run.count);
+  }
 }
 
 PackedWeight plain_layout(const WeightRow& row) {
@@ -262,7 +313,7 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
     }
     VKF_CHECK(check_row(checkpoint, row));
     if (row.layout == WeightLayout::kLinear) {
-      add_linear_slices(row, format_of(row, &checkpoint, format), most_bytes, resolved);
+      add_linear_slices(row, formats_of(row, &checkpoint, format), most_bytes, resolved);
     } else {
       resolved.push_back(plain_layout(row));
     }
@@ -276,7 +327,7 @@ std::vector<PackedWeight> planned_weights(const WeightTable& table, WeightFormat
   std::vector<PackedWeight> planned;
   for (const WeightRow& row : table.rows) {
     if (row.layout == WeightLayout::kLinear) {
-      add_linear_slices(row, format_of(row, nullptr, format), most_bytes, planned);
+      add_linear_slices(row, formats_of(row, nullptr, format), most_bytes, planned);
     } else {
       planned.push_back(plain_layout(row));
     }

@@ -98,6 +98,7 @@ uint group_start(uint group) {
 uint group_step() { return p.b_row_stride >> 3; }
 #if VKF_BLOCKS
 #include "weight_blocks.glsl"
+layout(binding = 1) readonly buffer BWords { uint b_words[]; };
 #if VKF_INT64
 layout(binding = 1) readonly buffer BVectors { u64vec2 b_vectors[]; };
 uvec4 load_words(uint i) {
@@ -121,18 +122,36 @@ GroupPlace place_of(uint group) {
 }
 BlockScales load_scales(GroupPlace at, uint block) {
   if (kFormat == kFormatBf16) return block_scales(uvec4(0u), uvec4(0u));
-  const uint i = at.panel + block * block_vectors() + scales_at() + at.group;
-  return block_scales(load_words(i), kFormat == kFormatQ4M ? load_words(i + 8u) : uvec4(0u));
+  const uint first = at.panel + block_at(block) + scales_at();
+  const uint word = 4u * first + scale_words() * at.group;
+  if (kFormat == kFormatMxfp4) {
+    return block_scales(uvec4(b_words[word], b_words[word + 1u], 0u, 0u), uvec4(0u));
+  }
+  if (scales_of_supers()) {
+    const uint d = at.panel + super_at(block) + at.group;
+    const uvec4 parts = minima_of_supers()
+                            ? uvec4(b_words[word], b_words[word + 1u], b_words[word + 2u], 0u)
+                            : load_words(first + at.group);
+    return super_scales(parts, load_words(d),
+                        minima_of_supers() ? load_words(d + 8u) : uvec4(0u));
+  }
+  const uint i = first + at.group;
+  return block_scales(load_words(i), has_minima() ? load_words(i + 8u) : uvec4(0u));
 }
 // Steps 4 * run .. 4 * run + 3 of a block.
 WeightRun load_run(GroupPlace at, uint block, uint run) {
-  const uint i = at.panel + block * block_vectors() + (run * kGroups8 + at.group) * run_vectors();
+  const uint first = at.panel + block_at(block);
+  const uint i = first + (run * kGroups8 + at.group) * run_vectors();
   WeightRun words;
   words.words[0] = load_words(i);
-  if (kFormat == kFormatQ8 || kFormat == kFormatBf16) words.words[1] = load_words(i + 1u);
+  if (run_vectors() > 1u) words.words[1] = load_words(i + 1u);
   if (kFormat == kFormatBf16) {
     words.words[2] = load_words(i + 2u);
     words.words[3] = load_words(i + 3u);
+  }
+  if (high_words() > 0u) {
+    const uint high = 4u * (first + high_at()) + (8u * at.group + run) * high_words();
+    words.words[1] = uvec4(b_words[high], high_words() > 1u ? b_words[high + 1u] : 0u, 0u, 0u);
   }
   return words;
 }

@@ -1,31 +1,81 @@
-// needs: kFormat, block_word(i): word i of the weight's binding (includes weight_blocks.glsl).
-// One weight of a packed matrix in blocks, for kernels that take them one at a time.
+// needs: kFormat, block_word(i): word i of the weight's binding, block_words(i): words 4 i to 4 i + 3
+//        (includes weight_blocks.glsl).
+// Weights of a packed matrix in blocks by step and column, for kernels that take few at a time.
 #ifndef VKF_WEIGHT_BLOCK_AT_GLSL
 #define VKF_WEIGHT_BLOCK_AT_GLSL
 #include "weight_blocks.glsl"
 
-float bfloat_of(uint word, uint half_word) {
-  return uintBitsToFloat(half_word == 0u ? word << 16 : word & 0xffff0000u);
+// Scales and minima, as halves or bfloat16, of one half of the words for 8 columns.
+vec4 half_of_scales(uvec4 words, uint half_word) {
+  if (kFormat > kFormatQ4M) return finite_halves(words >> 16u * half_word & 0xffffu);
+  return half_word == 0u ? low_bfloats(words) : high_bfloats(words);
 }
 
-// Weight (k, column) of the panel whose words begin at `panel`; column < 64.
-float block_weight(uint panel, uint k, uint column) {
-  const uint block = panel + k / kBlockSteps * (4u * block_vectors());
-  const uint group = column / 8u;
-  const uint s = k % kRunSteps;
-  const uint run = block + (k % kBlockSteps / kRunSteps * kGroups8 + group) * (4u * run_vectors());
-  const uint word = column % 4u;
-  const uint half_word = column / 4u % 2u;  // which half has it, of words for two columns
-  if (kFormat == kFormatBf16) return bfloat_of(block_word(run + 4u * s + word), half_word);
-  const uint scale_word = block + 4u * (scales_at() + group) + word;
-  const float scale = bfloat_of(block_word(scale_word), half_word);
-  if (kFormat == kFormatQ8) {
-    const int value = bitfieldExtract(int(block_word(run + column % 8u)), int(8u * s), 8);
-    return scale * float(value);
+// Of four columns: a weight is offset + scale * value.
+struct QuadScales {
+  vec4 scale;
+  vec4 offset;
+};
+// `block` and `super`: the vectors where the block, and what multiplies its scales, begin; `late`:
+// whether it is one of the last 16 steps.
+QuadScales quad_scales(uint block, uint super, uint group, uint half_word, bool late) {
+  QuadScales of;
+  const uint first = block + scales_at();
+  const uint word = 4u * first + scale_words() * group;  // where the format has no minima apart
+  if (kFormat == kFormatMxfp4) {
+    of.scale = exponent_scales(block_word(word + half_word));
+  } else if (scales_of_supers()) {
+    of.scale = half_of_scales(block_words(super + group), half_word);
+  } else {
+    of.scale = half_of_scales(block_words(first + group), half_word);
   }
-  const uint value = block_word(run + word) >> (16u * half_word + 4u * s) & 15u;
-  const float offset =
-      kFormat == kFormatQ4M ? bfloat_of(block_word(scale_word + 32u), half_word) : -8.0 * scale;
-  return fma(float(value), scale, offset);
+  if (minima_of_supers()) {
+    const uvec4 parts = uvec4(block_word(word + half_word)) >> uvec4(0u, 8u, 16u, 24u) & 255u;
+    const uvec4 upper = uvec4(block_word(word + 2u)) >> 16u * half_word + uvec4(0u, 4u, 8u, 12u) & 15u;
+    of.scale *= vec4(parts & 63u);
+    of.offset = -half_of_scales(block_words(super + group + 8u), half_word) *
+                vec4(parts >> 6 | upper << 2);
+    return of;
+  }
+  if (kFormat == kFormatQ6K) {
+    of.scale *= signed_bytes(block_word(word + (late ? 2u : 0u) + half_word));
+  }
+  of.offset = has_minima() ? half_of_scales(block_words(first + group + 8u), half_word)
+                           : -value_offset() * of.scale;
+  return of;
+}
+
+// Weights (k, column) to (k, column + 3) of the panel whose words begin at `panel`; column < 64 is a
+// multiple of 4.
+vec4 block_quad(uint panel, uint k, uint column) {
+  const uint block = (panel >> 2) + block_at(k / kBlockSteps);
+  const uint group = column / 8u;
+  const uint half_word = column / 4u % 2u;  // which half has it, of words for two columns
+  const uint s = k % kRunSteps;
+  const uint run = k % kBlockSteps / kRunSteps;
+  const uint first = block + (run * kGroups8 + group) * run_vectors();
+  if (kFormat == kFormatBf16) {
+    const uvec4 words = block_words(first + s);
+    return half_word == 0u ? low_bfloats(words) : high_bfloats(words);
+  }
+  const QuadScales of =
+      quad_scales(block, (panel >> 2) + super_at(k / kBlockSteps), group, half_word, run >= 4u);
+  if (values_in_bytes()) {
+    return of.scale * vec4(bitfieldExtract(ivec4(block_words(first + half_word)), int(8u * s), 8));
+  }
+  uvec4 values = block_words(first) >> 16u * half_word + 4u * s & 15u;
+  if (kFormat == kFormatMxfp4) return of.scale * vec4(doubled_e2m1(values));
+  const uint high = 4u * (block + high_at()) + (8u * group + run) * high_words();
+  if (high_words() == 1u) {
+    values |= (uvec4(block_word(high)) >> 8u * s + 4u * half_word + uvec4(0u, 1u, 2u, 3u) & 1u) << 4;
+  } else if (high_words() == 2u) {
+    values |= (uvec4(block_word(high + half_word)) >> 8u * s + uvec4(0u, 2u, 4u, 6u) & 3u) << 4;
+  }
+  return fma(vec4(ivec4(values)), of.scale, of.offset);
+}
+
+// One weight; column < 64.
+float block_weight(uint panel, uint k, uint column) {
+  return block_quad(panel, k, column & ~3u)[column & 3u];
 }
 #endif

@@ -1,29 +1,61 @@
 // How a weight in blocks lies in memory: panels of 64 columns (params/matmul.h), each the blocks of
 // 32 steps of K one after the other, the last one filled up with zeros.
 //
-// A block is 8 runs of 4 steps, each 8 groups of 8 columns, then the scales of the 64 columns, then,
-// in Q4M, their minima. Of a group of columns c to c + 7, in words:
-//   BF16   4 for each of the 4 steps: word i has column c + i (low half) and c + 4 + i (high half)
-//   Q8     8, one a column: byte s is the signed value of step s
-//   Q4(M)  4: word i has column c + i in its low half and c + 4 + i in its high half; nibble s is
-//          the value of step s
-//   scales, minima: 4, bfloat16: word i has column c + i and c + 4 + i
-// A weight is scale * value in Q8, scale * (value - 8) in Q4, minimum + scale * value in Q4M. Scales
-// are bfloat16, which has no small range to leave and whose product with a value is exact in f32.
+// A block is 8 runs of 4 steps, each 8 groups of 8 columns. Of a group of columns c to c + 7, in
+// words:
+//   BF16     4 for each of the 4 steps: word i has column c + i (low half) and c + 4 + i (high half)
+//   8 bits   8, one a column: byte s is the signed value of step s
+//   others   4: word i has column c + i in its low half and c + 4 + i in its high half; nibble s is
+//            the value of step s, its lower 4 bits where it has more
+// Values of 5 or 6 bits have their upper bits after all runs, by group and then by run:
+//   5 bits   1 word: bit 8 s + i is that of step s and column c + i
+//   6 bits   2 words, of columns c to c + 3 and of the others: bits 8 s + 2 i and the next are those of
+//            step s and column i of the four
+// Then come the scales, by group:
+//   one a block        4 words: word i has column c + i and c + 4 + i, bfloat16 in Q8, Q4 and Q4M,
+//                      else half; the minima of Q4M, Q4_1 and Q5_1 follow after all scales likewise
+//   MXFP4              2 words, of columns c to c + 3 and of the others: byte i is the exponent of
+//                      column i of the four, plus 128
+//   Q4_K, Q5_K         3 words: bits 8 i to 8 i + 5 of the first are the scale of column c + i, the two
+//                      bits above them the lowest of its minimum; the second is the same of column
+//                      c + 4 + i; nibble i of the third has the other bits of the minimum of column
+//                      c + i, of all 8
+//   Q6_K               4 words: the first two are the scales of the first 16 steps, signed bytes, of
+//                      columns c to c + 3 and of the others; the next two of the last 16 steps
+// In Q4_K, Q5_K and Q6_K every 8 blocks begin with what multiplies their scales, halves in 4 words a
+// group, and then, but in Q6_K, what multiplies their minima.
+//
+// A weight is, in the formats of vkformer,
+//   scale * value in Q8, scale * (value - 8) in Q4, minimum + scale * value in Q4M,
+// whose scales are bfloat16, which has no small range to leave and whose product with a value is exact
+// in f32; and in those of GGUF files (https://github.com/ggml-org/ggml, docs/gguf.md)
+//   scale * value in Q8_0, scale * (value - 8) in Q4_0, scale * (value - 16) in Q5_0,
+//   minimum + scale * value in Q4_1 and Q5_1,
+//   d * scale * value - m * minimum in Q4_K and Q5_K, d * scale * (value - 32) in Q6_K,
+//   scale * twice the E2M1 value in MXFP4 (Open Compute Project, 2023).
+// Halves are multiplied by integers of so few bits that each product is exact or rounded once.
 #ifndef VKFORMER_PARAMS_WEIGHT_BLOCKS_H
 #define VKFORMER_PARAMS_WEIGHT_BLOCKS_H
 #include "types.h"
 #ifdef __cplusplus
-inline constexpr uint32_t kBlockSteps = 32;
-inline constexpr uint32_t kFormatBf16 = 2;
-inline constexpr uint32_t kFormatQ8 = 3;
-inline constexpr uint32_t kFormatQ4 = 4;
-inline constexpr uint32_t kFormatQ4M = 5;
+#define VKF_UINT_CONSTANT(name, value) inline constexpr uint32_t name = value
 #else
-const uint kBlockSteps = 32u;
-const uint kFormatBf16 = 2u;
-const uint kFormatQ8 = 3u;
-const uint kFormatQ4 = 4u;
-const uint kFormatQ4M = 5u;
+#define VKF_UINT_CONSTANT(name, value) const uint name = value
 #endif
+VKF_UINT_CONSTANT(kBlockSteps, 32u);
+VKF_UINT_CONSTANT(kBlocksOfSuper, 8u);  // that share d and m
+VKF_UINT_CONSTANT(kFormatBf16, 2u);
+VKF_UINT_CONSTANT(kFormatQ8, 3u);
+VKF_UINT_CONSTANT(kFormatQ4, 4u);
+VKF_UINT_CONSTANT(kFormatQ4M, 5u);
+VKF_UINT_CONSTANT(kFormatQ8_0, 6u);
+VKF_UINT_CONSTANT(kFormatQ4_0, 7u);
+VKF_UINT_CONSTANT(kFormatQ4_1, 8u);
+VKF_UINT_CONSTANT(kFormatQ5_0, 9u);
+VKF_UINT_CONSTANT(kFormatQ5_1, 10u);
+VKF_UINT_CONSTANT(kFormatQ4K, 11u);
+VKF_UINT_CONSTANT(kFormatQ5K, 12u);
+VKF_UINT_CONSTANT(kFormatQ6K, 13u);
+VKF_UINT_CONSTANT(kFormatMxfp4, 14u);
+#undef VKF_UINT_CONSTANT
 #endif

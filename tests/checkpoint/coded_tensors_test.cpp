@@ -29,8 +29,8 @@ std::string format_of_matrix(const std::string& name) {
       for (size_t k = 0; k < size.k; ++k) {
         CHECK(element_as_float(view, n * size.k + k) == row[k]);
         if (!is_quantised(view.blocks->format)) continue;
-        const QuantisedValue of = quantised_value(view, n, k);
-        CHECK(of.minimum + of.scale * static_cast<float>(of.value) == row[k]);
+        const WeightBlock block = quantised_block(view, n, k / kBlockSteps * kBlockSteps);
+        CHECK(block_weight(block, k % kBlockSteps, view.blocks->format) == row[k]);
       }
     }
   }
@@ -67,10 +67,10 @@ constexpr const char* kGptq = R"({"quant_method": "gptq", "bits": 4, "group_size
 TEST_SUITE("cpu") {
   TEST_CASE("coded tensors: what scales and groups allow is held exactly by a smaller format") {
     const std::map<std::string, std::string> expected = {
-        {"quantized-gptq", "f32"},          {"quantized-awq-experts", "q8"},
+        {"quantized-gptq", "q8_0"},          {"quantized-awq-experts", "q8"},
         {"quantized-ct-int4", "q4"},        {"quantized-ct-int4-order", "f32"},
         {"quantized-ct-packed8", "q8"},     {"quantized-ct-int8", "q8"},
-        {"quantized-ct-int8-zeros", "f32"}, {"quantized-ct-mxfp4", "q8"},
+        {"quantized-ct-int8-zeros", "f32"}, {"quantized-ct-mxfp4", "mxfp4"},
         {"quantized-fp8-powers", "bf16"},   {"quantized-fp8-block", "f32"},
         {"quantized-bnb-nf4", "f32"}};
     for (const auto& [name, format] : expected) {

@@ -1,11 +1,14 @@
 #include "checkpoint/gguf.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "checkpoint/gguf_samples.h"
 #include "checkpoint/temp_dir.h"
+#include "conformance/twin/twin_run.h"
 #include "support/golden.h"
+#include "weights/quantise.h"
 
 using namespace vkformer;
 using namespace vkformer::test;
@@ -217,5 +220,48 @@ TEST_SUITE("cpu") {
       decode_ggml(tensor.type, tensor.bytes, 77, part);
       CHECK(part == std::vector<float>(wanted.begin() + 77, wanted.begin() + 177));
     }
+  }
+
+  TEST_CASE("gguf: blocks of a type are stored so that every weight is the file's") {
+    const std::string folder = vkformer::testing::golden_folder() + "/gguf-types";
+    auto mapped = MappedFile::open(folder + "/types.gguf");
+    REQUIRE_MESSAGE(mapped.ok(), mapped.error().message);
+    const auto file = GgufFile::parse(std::move(mapped).value());
+    REQUIRE_MESSAGE(file.ok(), file.error().message);
+    const std::map<std::string, std::string> formats = {
+        {"Q8_0", "q8_0"}, {"Q4_0", "q4_0"},   {"Q4_1", "q4_1"},  {"Q5_0", "q5_0"},
+        {"Q5_1", "q5_1"}, {"Q3_K", "q6_k"},   {"Q4_K", "q4_k"},  {"Q5_K", "q5_k"},
+        {"Q6_K", "q6_k"}, {"IQ4_NL", "q8_0"}, {"MXFP4", "mxfp4"}};
+    size_t found = 0;
+    for (const auto& [bound_name, tensor] : file->tensors()) {
+      CAPTURE(bound_name);
+      const MatrixFormat format = ggml_format(tensor.type);
+      const auto known = formats.find(tensor.type_name);
+      CHECK(format_name(format) == (known == formats.end() ? "f32" : known->second));
+      if (known == formats.end()) continue;
+      ++found;
+      std::vector<float> wanted(256);
+      decode_ggml(tensor.type, tensor.bytes, 0, wanted);
+      // In column 70 of 80, with others that are zeros.
+      std::vector<uint32_t> words(matrix_words(format, 80, 256));
+      for (size_t first = 0; first < 256; first += kBlockSteps) {
+        const WeightBlock block = ggml_block(tensor.type, tensor.bytes, first);
+        for (size_t i = 0; i < kBlockSteps; ++i) {
+          CHECK(block_weight(block, i, format) == wanted[first + i]);
+        }
+        store_block(std::as_writable_bytes(std::span(words)), {70, first / kBlockSteps, 256}, block,
+                    format);
+      }
+      if (bound_name != "Q3_K" && bound_name != "IQ4_NL") {  // no wider than in the file
+        const GgmlTypeFacts& facts = *ggml_type_facts(static_cast<uint32_t>(tensor.type));
+        CHECK(words.size() * 4 == size_t{128} * 256 / facts.weights * facts.bytes);
+      }
+      const conformance::Memory memory{.shape = {}, .words = words};
+      for (size_t k = 0; k < 256; ++k) {
+        const conformance::Real weight = conformance::packed_weight(memory, format, k, 70, 256);
+        CHECK(std::bit_cast<float>(weight.bits()) == wanted[k]);
+      }
+    }
+    CHECK(found == formats.size());
   }
 }

@@ -27,7 +27,7 @@ Array columns_of(const Array& matrix, int64_t first, int64_t count) {
 
 // A (K, N) matrix and its bias (N), or none, as slices of `step` columns.
 LinearWeight bind_slices(PreparedOperator& op, const Array& matrix, const Array& bias,
-                         MatrixFormat format, int64_t step) {
+                         MatrixFormat format, int64_t step, const std::string& name = "weight") {
   const int64_t k = matrix.dim(0);
   const int64_t n = matrix.dim(1);
   LinearWeight weight{
@@ -43,9 +43,9 @@ LinearWeight bind_slices(PreparedOperator& op, const Array& matrix, const Array&
     REQUIRE(packed.ok());
     Tensor words = word_tensor(packed->words, {static_cast<int64_t>(packed->words.size())});
     if (!in_blocks(format)) words.dtype = DType::kF32;
-    const TensorId tensor = op.bind("weight " + std::to_string(first), std::move(words));
-    weight.slices.push_back(
-        {tensor, static_cast<uint32_t>(first), static_cast<uint32_t>(count), packed->bias_offset});
+    const TensorId tensor = op.bind(name + " " + std::to_string(first), std::move(words));
+    weight.slices.push_back({tensor, static_cast<uint32_t>(first), static_cast<uint32_t>(count),
+                             packed->bias_offset, format});
   }
   weight.tensor = weight.slices[0].tensor;
   weight.bias_offset = weight.slices[0].bias_offset;
@@ -102,6 +102,50 @@ TEST_SUITE("gpu") {
           check_close(run_poisoned(device, op).at("y"),
                       reference::matmul(x, matrix, options).value(), tolerance_for(DType::kF32, k));
         }
+      }
+    }
+  }
+
+  TEST_CASE("linear over slices of several formats agrees with the reference") {
+    const int64_t k = 300;
+    const std::vector<MatrixFormat> formats = {MatrixFormat::kQ4K, MatrixFormat::kQ6K,
+                                               MatrixFormat::kF16};
+    const Array given = random_array({k, 180}, 1, 0.2);
+    const Array bias = random_array({180}, 2);
+    // Columns 64 s and on in formats[s].
+    Array matrix = given;
+    for (size_t s = 0; s < formats.size(); ++s) {
+      const Array rounded = round_to_format(given, formats[s]);
+      for (int64_t row = 0; row < k; ++row) {
+        for (int64_t column = 64 * static_cast<int64_t>(s);
+             column < std::min<int64_t>(180, 64 * static_cast<int64_t>(s) + 64); ++column) {
+          matrix[row * 180 + column] = rounded[row * 180 + column];
+        }
+      }
+    }
+    for (const TierDevice& device : tier_devices()) {
+      for (int64_t rows : {1, 40}) {
+        CAPTURE(device.tier);
+        CAPTURE(rows);
+        const Array x = random_array({rows, k}, 3);
+        PreparedOperator op;
+        LinearWeight weight;
+        for (size_t s = 0; s < formats.size(); ++s) {
+          const LinearWeight all =
+              bind_slices(op, given, bias, formats[s], 64, format_name(formats[s]));
+          weight.slices.push_back(all.slices[s]);
+        }
+        weight.n = 180;
+        weight.k = static_cast<uint32_t>(k);
+        weight.tensor = weight.slices[0].tensor;
+        weight.bias_offset = weight.slices[0].bias_offset;
+        weight.format = formats[0];
+        const auto y = add_linear(op.graph, op.bind("x", reference::to_tensor(x)), weight, {});
+        REQUIRE_MESSAGE(y.ok(), y.error().message);
+        op.name_output(*y, "y");
+        check_close(run_poisoned(device, op).at("y"),
+                    reference::matmul(x, matrix, {.bias = &bias}).value(),
+                    tolerance_for(DType::kF32, k));
       }
     }
   }

@@ -87,6 +87,8 @@ inline bool worth_running(const ProductRun& run, const ProductCase& c, size_t i)
                    run.choice.strategy == MatmulStrategy::kStream;
   if (few && c.m > 17) return false;
   if (run.choice.slices == 8 && c.m > 4) return false;  // beyond what shared memory holds
+  // Types of GGUF files, each a pipeline to compile, take turns.
+  if (is_gguf_format(c.weight) && (i / 3 + static_cast<size_t>(c.weight)) % 2 != 0) return false;
   const bool all = !run.beside && c.weight == MatrixFormat::kF32;
   return all || i % 3 == (c.weight == MatrixFormat::kF32 ? 1 : 2);
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -31,12 +32,15 @@ double largest(const std::vector<float>& values) {
 // Root of the mean squared error, as a share of the root of the mean square.
 double relative_error(const std::vector<float>& values, MatrixFormat format) {
   double error = 0, square = 0;
-  for (size_t first = 0; first < values.size(); first += kBlockSteps) {
-    const size_t count = std::min<size_t>(kBlockSteps, values.size() - first);
+  const size_t together = quantised_together(format);
+  for (size_t first = 0; first < values.size(); first += together) {
+    const size_t count = std::min(together, values.size() - first);
     const std::span<const float> some = std::span(values).subspan(first, count);
-    const WeightBlock block = quantise_block(some, format);
+    std::array<WeightBlock, kBlocksOfSuper> blocks;
+    quantise_blocks(some, format, {blocks.data(), (count + kBlockSteps - 1) / kBlockSteps});
     for (size_t i = 0; i < count; ++i) {
-      const double difference = double{block_weight(block, i, format)} - some[i];
+      const WeightBlock& block = blocks[i / kBlockSteps];
+      const double difference = double{block_weight(block, i % kBlockSteps, format)} - some[i];
       error += difference * difference;
       square += double{some[i]} * some[i];
     }
@@ -56,6 +60,35 @@ TEST_SUITE("cpu") {
       // Without fitting the scales they are 0.085 and 0.072.
       CHECK(relative_error(values, MatrixFormat::kQ4) < 0.084);
       CHECK(relative_error(values, MatrixFormat::kQ4M) < 0.0715);
+      CHECK(relative_error(values, MatrixFormat::kMxfp4) < 0.13);
+    }
+  }
+
+  TEST_CASE("quantise: errors of the formats whose scales are halves") {
+    // The scales of the smallest are denormals.
+    for (float scale : {3e-4f, 0.02f, 1.0f, 1e3f}) {
+      CAPTURE(scale);
+      const auto values = normal_weights(6400, 1, scale);
+      CHECK(relative_error(values, MatrixFormat::kQ8_0) < 0.006);
+      CHECK(relative_error(values, MatrixFormat::kQ4_0) < 0.084);
+      CHECK(relative_error(values, MatrixFormat::kQ4_1) < 0.0715);
+      CHECK(relative_error(values, MatrixFormat::kQ5_0) < 0.044);
+      CHECK(relative_error(values, MatrixFormat::kQ5_1) < 0.037);
+      CHECK(relative_error(values, MatrixFormat::kQ4K) < 0.08);
+      CHECK(relative_error(values, MatrixFormat::kQ5K) < 0.042);
+      CHECK(relative_error(values, MatrixFormat::kQ6K) < 0.024);
+    }
+  }
+
+  TEST_CASE("quantise: K that ends inside what 8 blocks share") {
+    const auto values = normal_weights(301, 5, 0.05f);
+    for (MatrixFormat format : {MatrixFormat::kQ4K, MatrixFormat::kQ5K, MatrixFormat::kQ6K}) {
+      CAPTURE(format_name(format));
+      CHECK(relative_error(values, format) < 0.08);
+      const std::vector<float> zeros(301, 0.0f);
+      std::array<WeightBlock, kBlocksOfSuper> blocks;
+      quantise_blocks(std::span(zeros).first(256), format, blocks);
+      for (const WeightBlock& block : blocks) CHECK(block_weight(block, 3, format) == 0.0f);
     }
   }
 
@@ -79,7 +112,8 @@ TEST_SUITE("cpu") {
     const std::vector<float> halves(32, -0.5f);
     std::vector<float> shifted = normal_weights(32, 3, 0.01f);
     for (float& value : shifted) value += 8;
-    for (MatrixFormat format : {MatrixFormat::kQ8, MatrixFormat::kQ4, MatrixFormat::kQ4M}) {
+    for (MatrixFormat format : kMatrixFormats) {
+      if (!is_quantised(format) || has_supers(format)) continue;
       CAPTURE(format_name(format));
       const WeightBlock none = quantise_block(zeros, format);
       const WeightBlock same = quantise_block(halves, format);
@@ -113,7 +147,8 @@ TEST_SUITE("cpu") {
     for (float bad : {kInfinity, -kInfinity, std::nanf(""), 3e38f}) {
       std::vector<float> values(40, 1.0f);
       values[37] = bad;
-      for (MatrixFormat format : {MatrixFormat::kQ8, MatrixFormat::kQ4, MatrixFormat::kQ4M}) {
+      for (MatrixFormat format : kMatrixFormats) {
+        if (!is_quantised(format)) continue;
         const auto packed = pack_matrix(values, {1, 40, MatrixOrder::kOutIn}, {}, format);
         REQUIRE_FALSE(packed.ok());
         CHECK(packed.error().code == ErrorCode::kUnsupported);
@@ -121,6 +156,10 @@ TEST_SUITE("cpu") {
       }
       CHECK(pack_matrix(values, {1, 40, MatrixOrder::kOutIn}, {}, MatrixFormat::kBF16).ok());
     }
+    // A scale in halves ends earlier.
+    const std::vector<float> large(40, 7e4f);
+    CHECK(pack_matrix(large, {1, 40, MatrixOrder::kOutIn}, {}, MatrixFormat::kQ8).ok());
+    CHECK_FALSE(pack_matrix(large, {1, 40, MatrixOrder::kOutIn}, {}, MatrixFormat::kQ8_0).ok());
   }
 
   TEST_CASE("quantise: sizes and names of formats") {

@@ -265,7 +265,8 @@ def session_sizes(sizes: Mapping[str, Any], keep: Keep) -> Any:
 class Model(Handle):
     """A model on a device. It never changes: sessions on any threads may share one.
 
-    Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m"), precision ("f32", "f16"),
+    Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m", or a type of GGUF files such
+    as "q4_k"), precision ("f32", "f16"),
     most_weight_bytes, adapters (directories of LoRA or DoRA adapters, or a dict of their scales),
     first_use (a dict of batch, tokens, new_tokens, beams, inputs), group (a DeviceGroup, which then
     holds the model in place of the device)."""

@@ -100,7 +100,9 @@ typedef struct vkf_session_sizes {
 typedef struct vkf_model_options {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* weights;         // "stored" (the default), "f32", "f16", "bf16", "q8", "q4", "q4m"
+  // "stored" (the default), "f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0", "q4_0", "q4_1",
+  // "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "mxfp4"
+  const char* weights;
   const char* precision;       // arithmetic: "f32" (the default), "f16" or "reproducible"
   uint64_t most_weight_bytes;  // a matrix of more is stored in slices; 0: the device's limit
   // Called from the loading thread after every weight, with bytes, then while pipelines of
