@@ -197,21 +197,18 @@ MatrixFormat source_format(const TensorView& view) {
 std::optional<std::vector<MatrixFormat>> formats_of_panels(const WeightRow& row,
                                                            const Checkpoint& checkpoint) {
   if (row.experts > 0 || row.axes != WeightRow::Axes::kOutIn || row.first_row >= 0) return {};
-  std::vector<std::optional<MatrixFormat>> panels(
-      static_cast<size_t>((row.rows + kPanelColumns - 1) / kPanelColumns));
-  size_t stacked = 0;
+  std::vector<MatrixFormat> of_rows;  // stacked
   for (const std::string& source : row.sources) {
     const TensorView& view = *checkpoint.find(source);
-    for (int64_t r = 0; r < view.shape[0]; ++r, ++stacked) {
-      const size_t column = row.row_order.empty() ? stacked : row.row_order[stacked];
-      std::optional<MatrixFormat>& panel = panels[column / kPanelColumns];
-      if (panel && *panel != source_format(view)) return {};
-      panel = source_format(view);
-    }
+    of_rows.insert(of_rows.end(), static_cast<size_t>(view.shape[0]), source_format(view));
   }
-  std::vector<MatrixFormat> formats;
-  for (const auto& panel : panels) formats.push_back(panel.value_or(MatrixFormat::kF32));
-  return formats;
+  std::vector<MatrixFormat> panels;
+  for (size_t column = 0; column < of_rows.size(); ++column) {
+    const MatrixFormat own = of_rows[row.row_order.empty() ? column : row.row_order[column]];
+    if (column % kPanelColumns == 0) panels.push_back(own);
+    if (panels.back() != own) return {};
+  }
+  return panels;
 }
 
 // As the file has it. What another program quantized stays exact: a matrix that is changed on the
