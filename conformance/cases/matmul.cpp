@@ -71,6 +71,10 @@ constexpr ProductForm kProductForms[] = {
     {"q6_k-bias-relu", MatrixFormat::kQ6K, true, "relu", Precision::kF32},
     {"q6_k-precision-f16", MatrixFormat::kQ6K, false, "none", Precision::kF16},
     {"mxfp4", MatrixFormat::kMxfp4, false, "none", Precision::kF32},
+    {"iq4_nl", MatrixFormat::kIq4Nl, false, "none", Precision::kF32},
+    {"iq4_xs", MatrixFormat::kIq4Xs, false, "none", Precision::kF32},
+    {"q2_k", MatrixFormat::kQ2K, false, "none", Precision::kF32},
+    {"q3_k", MatrixFormat::kQ3K, false, "none", Precision::kF32},
 };
 
 Result<CheckCase> product_case(const Product& p, const ProductForm& form, Content content) {

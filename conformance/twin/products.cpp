@@ -37,42 +37,54 @@ Real packed_weight(const Memory& weight, MatrixFormat format, size_t k, size_t n
     const uint32_t bits = weight.words[at] >> (16 * half) & 0xffffu;
     return of.half_scales && of.bits != 16 ? from_half(h, bits) : Real::of_bits(bits << 16);
   };
+  const auto real = [](auto value) { return Real(static_cast<float>(value)); };
   if (of.bits == 16) return scale_at(run + 4 * step + word);
   const auto byte_at = [&](size_t at) { return weight.words[at] >> (8 * word) & 0xffu; };
+  const size_t parts = scales_at + of.scale_words * group;
+  const size_t late = of.scale_words == 4 && k % kBlockSteps >= kBlockSteps / 2 ? 2 : 0;
   Real scale, offset = 0.0f;
   if (format == MatrixFormat::kMxfp4) {
-    scale = Real::of_bits((std::max(byte_at(scales_at + 2 * group + half), 2u) - 1) << 23);
+    scale = Real::of_bits((std::max(byte_at(parts + half), 2u) - 1) << 23);
   } else if (has_supers(format)) {
-    const size_t parts = scales_at + of.scale_words * group;
-    const Real d = scale_at(super + 4 * group + word);
-    if (format == MatrixFormat::kQ6K) {
-      const size_t late = k % kBlockSteps < kBlockSteps / 2 ? 0 : 2;
-      scale = d * Real(static_cast<float>(static_cast<int8_t>(byte_at(parts + late + half))));
-      offset = Real(-static_cast<float>(of.offset)) * scale;
+    scale = scale_at(super + 4 * group + word);
+    const uint32_t part = byte_at(parts + late + half);
+    if (!super_minima(format)) {
+      scale = scale * real(static_cast<int8_t>(part));
+      offset = real(-static_cast<float>(of.offset)) * scale;
     } else {
-      const uint32_t part = byte_at(parts + half);
-      const uint32_t upper = weight.words[parts + 2] >> (4 * (column % 8)) & 15u;
-      const Real m = scale_at(super + 32 + 4 * group + word);
-      scale = d * Real(static_cast<float>(part & 63u));
-      offset = Real(-1.0f) * m * Real(static_cast<float>(part >> 6 | upper << 2));
+      const uint32_t below = format == MatrixFormat::kQ2K
+                                 ? part >> 4
+                                 : part >> 6 | (weight.words[parts + 2] >> (4 * (column % 8)) & 15u)
+                                                   << 2;
+      scale = scale * real(format == MatrixFormat::kQ2K ? part & 15u : part & 63u);
+      offset = real(-1) * scale_at(super + 32 + 4 * group + word) * real(below);
     }
   } else {
     scale = scale_at(scales_at + 4 * group + word);
     offset = of.minima ? scale_at(scales_at + 4 * group + word + 32)
-                       : Real(-static_cast<float>(of.offset)) * scale;
+                       : real(-static_cast<float>(of.offset)) * scale;
   }
   if (of.bits == 8) {
-    const auto value = static_cast<int8_t>(weight.words[run + column % 8] >> (8 * step) & 0xffu);
-    return scale * Real(value);
+    return scale * real(static_cast<int8_t>(weight.words[run + column % 8] >> (8 * step) & 0xffu));
   }
-  uint32_t value = weight.words[run + word] >> (16 * half + 4 * step) & 15u;
-  if (format == MatrixFormat::kMxfp4) {
-    return scale * Real(static_cast<float>(doubled_e2m1(value)));
+  const uint32_t base = base_bits(format);
+  const size_t by_group = 8 * group + run_of_block;  // of words that lie by group and then by run
+  const auto pair_at = [&](size_t plane) {
+    return weight.words[plane + 2 * by_group + half] >> (8 * step + 2 * word) & 3u;
+  };
+  uint32_t value =
+      base == 2 ? pair_at(block) : weight.words[run + word] >> (16 * half + 4 * step) & 15u;
+  if (format == MatrixFormat::kMxfp4) return scale * real(doubled_e2m1(value));
+  if (format == MatrixFormat::kIq4Nl || format == MatrixFormat::kIq4Xs) {
+    return scale * real(iq4_value(value));
   }
-  const size_t high = block + 256 + (8 * group + run_of_block) * (of.bits - 4);
-  if (of.bits == 5) value |= (weight.words[high] >> (8 * step + column % 8) & 1u) << 4;
-  if (of.bits == 6) value |= (weight.words[high + half] >> (8 * step + 2 * word) & 3u) << 4;
-  return Real(static_cast<float>(value)) * scale + offset;
+  const size_t high = block + size_t{64} * base;
+  if (of.bits - base == 1) {
+    value |= (weight.words[high + by_group] >> (8 * step + column % 8) & 1u) << base;
+  } else if (of.bits - base == 2) {
+    value |= pair_at(high) << base;
+  }
+  return real(value) * scale + offset;
 }
 
 namespace {

@@ -68,10 +68,14 @@ enum class WeightFormat : uint8_t {
   kQ4_1,   // "q4_1": 5
   kQ5_0,   // "q5_0": 5.5
   kQ5_1,   // "q5_1": 6
+  kIq4Nl,  // "iq4_nl": 4.5
+  kMxfp4,  // "mxfp4": 4.25
+  kQ2K,    // "q2_k": 2.625
+  kQ3K,    // "q3_k": 3.5625
   kQ4K,    // "q4_k": 4.5
   kQ5K,    // "q5_k": 5.5
   kQ6K,    // "q6_k": 6.5625
-  kMxfp4,  // "mxfp4": 4.25
+  kIq4Xs,  // "iq4_xs": 4.3125
 };
 
 // How the keys and values of a generation are stored.

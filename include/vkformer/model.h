@@ -62,6 +62,10 @@ struct ModelOptions {
   // A matrix of more bytes is stored in slices of whole columns, as is one that the device cannot
   // bind at once; 0: no limit but the device's. For hosts that cap the size of a buffer.
   uint64_t most_weight_bytes = 0;
+  // Bytes of weights in device memory at most, on each device of a group; the others lie in host
+  // memory that the GPU reads: matrices of experts first, then whole layers from the last one on.
+  // 0: no limit. DeviceOptions::memory_budget counts both.
+  uint64_t device_memory = 0;
   // Called from the loading thread after every weight, then while pipelines of first_use are being
   // made; false stops loading with kCancelled.
   std::function<bool(const LoadProgress&)> progress = nullptr;
@@ -184,8 +188,10 @@ class VKFORMER_API Model {
                                  const ModelOptions& options = {});
 
   const ModelInfo& info() const;
-  // Bytes of device memory that the weights take, on the devices of this process.
+  // Bytes that the weights take, on the devices of this process.
   uint64_t weight_bytes() const;
+  // Of these, in host memory (ModelOptions::device_memory).
+  uint64_t host_weight_bytes() const;
   // Of a model that a group holds: what each member does of it; else without stages.
   GroupPlan group_plan() const;
   // Other scales for the adapters that it was loaded with, in their order: the weights that they

@@ -68,6 +68,10 @@ uint64_t Model::weight_bytes() const {
   return impl_->weight_bytes();
 }
 
+uint64_t Model::host_weight_bytes() const {
+  return impl_->host_weight_bytes();
+}
+
 GroupPlan Model::group_plan() const {
   return impl_->split() != nullptr ? impl_->split()->plan : GroupPlan();
 }

@@ -25,7 +25,8 @@ VKF_CHOICE(LimitProfile, "limits", "none", "android-2021", "android-2022", "vulk
            "moltenvk", "adreno", "mali", "intel", "amd")
 VKF_CHOICE(Precision, "precision", "f32", "f16", "reproducible")
 VKF_CHOICE(WeightFormat, "weights", "stored", "f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0",
-           "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "mxfp4")
+           "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4", "q2_k", "q3_k", "q4_k", "q5_k",
+           "q6_k", "iq4_xs")
 VKF_CHOICE(CacheFormat, "cache", "f32", "f16", "q8")
 VKF_CHOICE(ModelKind, "kind of model", "encoder", "decoder", "encoder-decoder")
 VKF_CHOICE(SourceKind, "source", "tokens", "pictures", "features", "arrays", "waveform")

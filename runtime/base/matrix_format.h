@@ -23,17 +23,22 @@ enum class MatrixFormat : uint8_t {
   kQ4_1 = kFormatQ4_1,
   kQ5_0 = kFormatQ5_0,
   kQ5_1 = kFormatQ5_1,
+  kIq4Nl = kFormatIq4Nl,
+  kMxfp4 = kFormatMxfp4,
+  kQ2K = kFormatQ2K,
+  kQ3K = kFormatQ3K,
   kQ4K = kFormatQ4K,
   kQ5K = kFormatQ5K,
   kQ6K = kFormatQ6K,
-  kMxfp4 = kFormatMxfp4,
+  kIq4Xs = kFormatIq4Xs,
 };
 
 inline constexpr MatrixFormat kMatrixFormats[] = {
-    MatrixFormat::kF32,  MatrixFormat::kF16,  MatrixFormat::kBF16, MatrixFormat::kQ8,
-    MatrixFormat::kQ4,   MatrixFormat::kQ4M,  MatrixFormat::kQ8_0, MatrixFormat::kQ4_0,
-    MatrixFormat::kQ4_1, MatrixFormat::kQ5_0, MatrixFormat::kQ5_1, MatrixFormat::kQ4K,
-    MatrixFormat::kQ5K,  MatrixFormat::kQ6K,  MatrixFormat::kMxfp4};
+    MatrixFormat::kF32,   MatrixFormat::kF16,  MatrixFormat::kBF16, MatrixFormat::kQ8,
+    MatrixFormat::kQ4,    MatrixFormat::kQ4M,  MatrixFormat::kQ8_0, MatrixFormat::kQ4_0,
+    MatrixFormat::kQ4_1,  MatrixFormat::kQ5_0, MatrixFormat::kQ5_1, MatrixFormat::kIq4Nl,
+    MatrixFormat::kMxfp4, MatrixFormat::kQ2K,  MatrixFormat::kQ3K,  MatrixFormat::kQ4K,
+    MatrixFormat::kQ5K,   MatrixFormat::kQ6K,  MatrixFormat::kIq4Xs};
 
 // "f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0", "q4_k" and so on.
 const char* format_name(MatrixFormat format);
@@ -94,6 +99,14 @@ constexpr BlockTraits block_traits(MatrixFormat format) {
       return {.bits = 5, .scale_words = 4, .offset = 16};
     case MatrixFormat::kQ5_1:
       return {.bits = 5, .scale_words = 8, .minima = true};
+    case MatrixFormat::kIq4Nl:
+      return {.bits = 4, .scale_words = 4};
+    case MatrixFormat::kQ2K:
+      return {.bits = 2, .scale_words = 4, .super_words = 64};
+    case MatrixFormat::kQ3K:
+      return {.bits = 3, .scale_words = 4, .super_words = 32, .offset = 4};
+    case MatrixFormat::kIq4Xs:
+      return {.bits = 4, .scale_words = 2, .super_words = 32};
     case MatrixFormat::kQ4K:
       return {.bits = 4, .scale_words = 3, .super_words = 64};
     case MatrixFormat::kQ5K:
@@ -109,6 +122,17 @@ constexpr BlockTraits block_traits(MatrixFormat format) {
 // Are scales multiplied by what every 8 blocks share?
 constexpr bool has_supers(MatrixFormat format) {
   return block_traits(format).super_words > 0;
+}
+
+// Do they share what multiplies their minima, too?
+constexpr bool super_minima(MatrixFormat format) {
+  return block_traits(format).super_words == 64;
+}
+
+// Bits of a value that lie apart from its upper ones: 4 of 5 and 6, 2 of 3.
+constexpr uint32_t base_bits(MatrixFormat format) {
+  const uint32_t bits = block_traits(format).bits;
+  return bits == 3 ? 2 : bits == 5 || bits == 6 ? 4 : bits;
 }
 
 // 32-bit words of one block of a panel: 32 values of 64 columns, and their scales.

@@ -54,6 +54,7 @@ ModelOptions model_options(const vkf_model_options* options) {
   made.weights = choice_or(given.weights, WeightFormat::kAsStored);
   made.precision = choice_or(given.precision, Precision::kF32);
   made.most_weight_bytes = given.most_weight_bytes;
+  made.device_memory = given.device_memory;
   if (given.progress != nullptr) {
     made.progress = [call = given.progress, data = given.progress_data](const LoadProgress& p) {
       return call(data, p.loaded_bytes, p.total_bytes) != 0;

@@ -34,9 +34,6 @@ constexpr GgmlTypeFacts kTypes[] = {
 
 constexpr size_t kLargestBlock = 256;  // weights
 
-// The values of IQ4_NL's and IQ4_XS's codes.
-constexpr std::array<int8_t, 16> kNonLinear = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                               1,    13,   25,  38,  53,  69,  89,  113};
 // The bytes of one block.
 class Block {
  public:
@@ -59,12 +56,6 @@ class Block {
  private:
   const std::byte* bytes_;
 };
-
-using Weights = std::span<float>;
-
-float of(int32_t value) {
-  return static_cast<float>(value);
-}
 
 // What follows reads weights 32 `part` to 32 `part` + 31 of a block.
 
@@ -104,17 +95,20 @@ void read_q5_1(const Block& b, size_t /*part*/, WeightBlock& out) {
 
 // 16 bytes of scale (lower bits) and minimum of 16 weights each, 64 bytes of 2-bit values, the
 // scales of both. Weights 128 h + 32 s + r are bits 2 s of byte 32 h + r.
-void decode_q2_k(const Block& b, Weights out) {
-  const float d = b.half(80), dmin = b.half(82);
-  for (size_t i = 0; i < 256; ++i) {
-    const int32_t scale = b.byte(i / 16);
-    const int32_t value = b.byte(16 + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 3;
-    out[i] = d * of(scale & 15) * of(value) - dmin * of(scale >> 4);
+void read_q2_k(const Block& b, size_t part, WeightBlock& out) {
+  out.scale = b.half(80);
+  out.minimum = b.half(82);
+  for (size_t h = 0; h < 2; ++h) {
+    out.parts[h] = b.byte(2 * part + h) & 15;
+    out.minimum_parts[h] = b.byte(2 * part + h) >> 4;
+  }
+  for (size_t i = 0; i < 32; ++i) {
+    out.values[i] = b.byte(16 + part / 4 * 32 + i) >> (part % 4 * 2) & 3;
   }
 }
 
 // 32 bytes of third bits, 64 bytes of 2-bit values as above, 16 scales of 6 bits minus 32. A third
-// bit that is not set takes 4 off. Q6_K takes off 32.
+// bit that is not set takes 4 off.
 void read_q3_k(const Block& b, size_t part, WeightBlock& out) {
   out.scale = b.half(108);
   for (size_t h = 0; h < 2; ++h) {
@@ -126,7 +120,7 @@ void read_q3_k(const Block& b, size_t part, WeightBlock& out) {
   for (size_t i = 0; i < 32; ++i) {
     const int32_t value = b.byte(32 + part / 4 * 32 + i) >> (part % 4 * 2) & 3;
     const bool third = (b.byte(i) >> part & 1) != 0;
-    out.values[i] = value - (third ? 0 : 4) + 32;
+    out.values[i] = value + (third ? 4 : 0);
   }
 }
 
@@ -141,7 +135,7 @@ void read_packed_scale(const Block& b, size_t at, size_t part, WeightBlock& out)
     minimum = low >> 4 | (b.byte(at + part) >> 6) << 4;
   }
   out.parts = {scale, scale};
-  out.minimum_part = minimum;
+  out.minimum_parts = {minimum, minimum};
 }
 
 // Scales of scales and of minima, 12 bytes of them, 128 bytes of 4-bit values: weights 64 h + r and
@@ -179,7 +173,17 @@ void read_q6_k(const Block& b, size_t part, WeightBlock& out) {
 
 void read_iq4_nl(const Block& b, size_t /*part*/, WeightBlock& out) {
   out.scale = b.half(0);
-  for (size_t i = 0; i < 32; ++i) out.values[i] = kNonLinear[static_cast<size_t>(b.nibble(2, i))];
+  for (size_t i = 0; i < 32; ++i) out.values[i] = b.nibble(2, i);
+}
+
+// A scale, upper 2 and lower 4 bits of 8 scales minus 32, then IQ4_NL's codes.
+void read_iq4_xs(const Block& b, size_t part, WeightBlock& out) {
+  out.scale = b.half(0);
+  const int32_t low = b.byte(4 + part / 2) >> (part % 2 * 4) & 15;
+  const int32_t high = b.byte(2 + part / 4) >> (part % 4 * 2) & 3;
+  const int32_t scale = (low | high << 4) - 32;
+  out.parts = {scale, scale};
+  for (size_t i = 0; i < 32; ++i) out.values[i] = b.nibble(8 + 16 * part, i);
 }
 
 // The exponent of a power of 2, plus 127, then 32 codes of E2M1.
@@ -189,30 +193,13 @@ void read_mxfp4(const Block& b, size_t /*part*/, WeightBlock& out) {
   out = mxfp4_block(static_cast<uint8_t>(b.byte(0)), codes);
 }
 
-// A scale, upper 2 and lower 4 bits of 8 scales minus 32, then IQ4_NL's codes.
-void decode_iq4_xs(const Block& b, Weights out) {
-  const float d = b.half(0);
-  const uint32_t high = b.word(2, 2);
-  for (size_t s = 0; s < 8; ++s) {
-    const int32_t low = b.byte(4 + s / 2) >> (s % 2 * 4) & 15;
-    const int32_t scale = (low | static_cast<int32_t>(high >> (2 * s) & 3u) << 4) - 32;
-    for (size_t i = 0; i < 32; ++i) {
-      const auto code = static_cast<size_t>(b.nibble(8 + 16 * s, i));
-      out[32 * s + i] = d * of(scale) * of(int32_t{kNonLinear[code]});
-    }
-  }
-}
-
-// Of types that no format in blocks holds: all weights of a block.
-using Decoder = void (*)(const Block&, Weights);
-// Of the others.
+// Reads 32 weights of a block.
 using Reader = void (*)(const Block&, size_t part, WeightBlock&);
 
 struct TypeReader {
   GgmlType type;
-  Reader read = nullptr;  // as the format, which holds each weight exactly
-  MatrixFormat format = MatrixFormat::kF32;
-  Decoder decode = nullptr;
+  Reader read;
+  MatrixFormat format;  // which holds every weight exactly
 };
 constexpr TypeReader kReaders[] = {
     {GgmlType::kQ8_0, read_q8_0, MatrixFormat::kQ8_0},
@@ -220,14 +207,14 @@ constexpr TypeReader kReaders[] = {
     {GgmlType::kQ4_1, read_q4_1, MatrixFormat::kQ4_1},
     {GgmlType::kQ5_0, read_q5_0, MatrixFormat::kQ5_0},
     {GgmlType::kQ5_1, read_q5_1, MatrixFormat::kQ5_1},
-    {GgmlType::kQ3K, read_q3_k, MatrixFormat::kQ6K},
+    {GgmlType::kQ2K, read_q2_k, MatrixFormat::kQ2K},
+    {GgmlType::kQ3K, read_q3_k, MatrixFormat::kQ3K},
     {GgmlType::kQ4K, read_q4_k, MatrixFormat::kQ4K},
     {GgmlType::kQ5K, read_q5_k, MatrixFormat::kQ5K},
     {GgmlType::kQ6K, read_q6_k, MatrixFormat::kQ6K},
-    {GgmlType::kIq4Nl, read_iq4_nl, MatrixFormat::kQ8_0},
+    {GgmlType::kIq4Nl, read_iq4_nl, MatrixFormat::kIq4Nl},
+    {GgmlType::kIq4Xs, read_iq4_xs, MatrixFormat::kIq4Xs},
     {GgmlType::kMxfp4, read_mxfp4, MatrixFormat::kMxfp4},
-    {.type = GgmlType::kQ2K, .decode = decode_q2_k},
-    {.type = GgmlType::kIq4Xs, .decode = decode_iq4_xs},
 };
 
 // Null of plain types.
@@ -237,8 +224,7 @@ const TypeReader* reader_of(GgmlType type) {
   return found == std::end(kReaders) ? nullptr : found;
 }
 
-void decode_block(const TypeReader& reader, const Block& block, Weights out) {
-  if (reader.decode != nullptr) return reader.decode(block, out);
+void decode_block(const TypeReader& reader, const Block& block, std::span<float> out) {
   for (size_t part = 0; part < out.size() / kBlockSteps; ++part) {
     WeightBlock weights;
     reader.read(block, part, weights);

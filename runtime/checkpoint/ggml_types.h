@@ -58,8 +58,7 @@ DType ggml_dtype(GgmlType type);
 void decode_ggml(GgmlType type, std::span<const std::byte> bytes, size_t first,
                  std::span<float> out);
 
-// The format that holds every weight of the type exactly: the type itself, Q8_0 of IQ4_NL, Q6_K of
-// Q3_K; kF32 where none in blocks does.
+// The format of a type in blocks; kF32 of plain types.
 MatrixFormat ggml_format(GgmlType type);
 
 // The weights [first, first + 32) of a tensor as a block of that format. Precondition: it is in

@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "gguf/gguf_store.h"
+#include "load/weight_places.h"
 #include "model/family_traits.h"
 #include "model/sentence_files.h"
 
@@ -77,19 +78,26 @@ Result<WeightTable> weight_table_of(ModelFamily& family, const FileStore& files,
 }  // namespace
 
 WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights,
-                             const std::vector<bool>& held) {
+                             const std::vector<bool>& held, uint64_t device_bytes) {
+  constexpr uint32_t kNone = ~0u;
   const uint64_t align = std::max<uint64_t>(256, caps.limits.storage_alignment);
+  const std::vector<bool> host =
+      weights_in_host_memory(weights, held, device_bytes == 0 ? UINT64_MAX : device_bytes);
   WeightLayoutPlan layout;
+  uint32_t open[] = {kNone, kNone};  // chunks on the device and on the host that are not full
   for (size_t i = 0; i < weights.size(); ++i) {
     const uint64_t own = held.empty() || held[i] ? weights[i].bytes : 0;
     const uint64_t bytes = (own + align - 1) / align * align;
-    if (bytes > 0 && (layout.chunks.empty() || layout.chunks.back() + bytes > kChunkBytes)) {
+    uint32_t& chunk = open[host[i] ? 1 : 0];
+    if (bytes > 0 && (chunk == kNone || layout.chunks[chunk] + bytes > kChunkBytes)) {
+      chunk = static_cast<uint32_t>(layout.chunks.size());
       layout.chunks.push_back(0);
+      layout.uses.push_back(host[i] ? MemoryUse::kHost : MemoryUse::kDevice);
     }
-    const bool any = !layout.chunks.empty();
-    layout.offsets.push_back(any ? layout.chunks.back() : 0);
-    layout.chunk_of.push_back(any ? static_cast<uint32_t>(layout.chunks.size() - 1) : 0);
-    if (any) layout.chunks.back() += bytes;
+    const bool any = chunk != kNone;
+    layout.offsets.push_back(any ? layout.chunks[chunk] : 0);
+    layout.chunk_of.push_back(any ? chunk : 0);
+    if (any) layout.chunks[chunk] += bytes;
   }
   return layout;
 }
@@ -98,6 +106,7 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
                                         const ModelOptions& options) {
   ModelWeights model;
   model.precision = options.precision;
+  model.device_memory = options.device_memory;
   VKF_ASSIGN(model.family, load_family(files));
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
   VKF_ASSIGN(WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
@@ -105,7 +114,7 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   VKF_CHECK(merge_adapters(table, model.adapters, *model.checkpoint));
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
                                             most_weight_bytes(caps, options)));
-  model.layout = plan_chunks(caps, model.weights, {});
+  model.layout = plan_chunks(caps, model.weights, {}, options.device_memory);
   if (!model.adapters.empty()) model.table = std::move(table);
   return model;
 }
@@ -139,9 +148,11 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
     part->device_ = members[m].device;
     part->precision_ = read.precision;
     part->weights_ = read.weights;
-    VKF_CHECK(part->make_chunks(plan_chunks(part->device_->caps(), read.weights, split.held[m]),
-                                split.held[m]));
+    VKF_CHECK(part->make_chunks(
+        plan_chunks(part->device_->caps(), read.weights, split.held[m], read.device_memory),
+        split.held[m]));
     model->weight_bytes_ += part->weight_bytes_;
+    model->host_weight_bytes_ += part->host_weight_bytes_;
   }
   model->weights_ = std::move(read.weights);
   model->spans_.resize(model->weights_.size());
@@ -150,10 +161,12 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
 }
 
 Status LoadedModel::make_chunks(const WeightLayoutPlan& layout, const std::vector<bool>& held) {
-  for (uint64_t size : layout.chunks) {
-    VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, MemoryUse::kDevice, "weights"));
+  for (size_t i = 0; i < layout.chunks.size(); ++i) {
+    const uint64_t size = layout.chunks[i];
+    VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, layout.uses[i], "weights"));
     chunks_.push_back(std::move(chunk));
     weight_bytes_ += size;
+    if (layout.uses[i] == MemoryUse::kHost) host_weight_bytes_ += size;
   }
   chunk_of_ = layout.chunk_of;
   for (size_t i = 0; i < weights_.size(); ++i) {

@@ -14,9 +14,10 @@
 
 namespace vkformer {
 
-// Where each weight lies: in chunks of device memory.
+// Where each weight lies: in chunks of device memory, or of host memory that the device reads.
 struct WeightLayoutPlan {
   std::vector<uint64_t> chunks;    // bytes
+  std::vector<MemoryUse> uses;     // by chunk
   std::vector<uint32_t> chunk_of;  // by weight
   std::vector<uint64_t> offsets;   // by weight, bytes
 };
@@ -28,6 +29,7 @@ struct ModelWeights {
   std::vector<PackedWeight> weights;
   WeightLayoutPlan layout;
   Precision precision = Precision::kF32;
+  uint64_t device_memory = 0;  // ModelOptions::device_memory
   std::vector<ScaledAdapter> adapters;
   WeightTable table;  // where there are adapters
 };
@@ -35,9 +37,10 @@ struct ModelWeights {
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
                                         const ModelOptions& options);
 
-// Where weights lie on a device, of those that `held` names (empty: all).
+// Where weights lie on a device, of those that `held` names (empty: all). At most `device_bytes` of
+// them lie in device memory (ModelOptions::device_memory).
 WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights,
-                             const std::vector<bool>& held);
+                             const std::vector<bool>& held, uint64_t device_bytes);
 
 class LoadedModel {
  public:
@@ -65,6 +68,8 @@ class LoadedModel {
   const ModelInfo& info() const { return info_; }
   Precision precision() const { return precision_; }
   uint64_t weight_bytes() const { return weight_bytes_; }
+  // Of these, in host memory.
+  uint64_t host_weight_bytes() const { return host_weight_bytes_; }
 
  private:
   LoadedModel() = default;
@@ -94,6 +99,7 @@ class LoadedModel {
   ModelInfo info_;
   Precision precision_ = Precision::kF32;
   uint64_t weight_bytes_ = 0;
+  uint64_t host_weight_bytes_ = 0;
 };
 
 // The adapters of these directories, opened.

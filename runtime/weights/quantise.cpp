@@ -111,8 +111,8 @@ struct Search {
   }
 };
 
-// Values stand for -8 to 7 steps, in Q5_0 -16 to 15: the sign of the scale chooses the side that
-// has one more.
+// Values stand for -8 to 7 steps, in Q5_0 -16 to 15 and so on: the sign of the scale chooses the
+// side that has one more.
 WeightBlock search_signed(std::span<const float> weights, MatrixFormat format) {
   Search search{weights, format};
   const float most = largest(weights);
@@ -143,96 +143,145 @@ WeightBlock search_minimum(std::span<const float> weights, MatrixFormat format) 
   return search.best;
 }
 
-// The power of 2 that leaves the largest weight inside E2M1's 6, and the nearest codes.
+// What codes of 4 bits stand for, to be scaled.
+float coded_value(int32_t code, MatrixFormat format) {
+  const auto bits = static_cast<uint32_t>(code);
+  return static_cast<float>(format == MatrixFormat::kMxfp4 ? doubled_e2m1(bits) : iq4_value(bits));
+}
+
+// The codes that come nearest, by a scale that is given.
+void fill_codes(WeightBlock& block, float scale, std::span<const float> weights,
+                MatrixFormat format) {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    float least = INFINITY;
+    for (int32_t code = 0; code < 16; ++code) {
+      const float error = std::fabs(scale * coded_value(code, format) - weights[i]);
+      if (error >= least) continue;
+      least = error;
+      block.values[i] = code;
+    }
+  }
+}
+
+// The power of 2 that leaves the largest weight inside E2M1's 6.
 WeightBlock nearest_mxfp4(std::span<const float> weights) {
   WeightBlock block;
   int exponent = 0;
   std::frexp(largest(weights), &exponent);  // largest in [2^(exponent - 1), 2^exponent)
   // 6 is 1.5 * 2^2. What lies above it, up to 8, becomes 6.
   block.scale = std::ldexp(1.0f, std::max(exponent - 4, kLeastMxfp4));
-  for (size_t i = 0; i < weights.size(); ++i) {
-    float least = INFINITY;
-    for (int32_t code = 0; code < 16; ++code) {
-      const auto value = static_cast<float>(doubled_e2m1(static_cast<uint32_t>(code)));
-      const float error = std::fabs(block.scale * value - weights[i]);
-      if (error >= least) continue;
-      least = error;
-      block.values[i] = code;
-    }
-  }
+  fill_codes(block, block.scale, weights, MatrixFormat::kMxfp4);
   return block;
 }
 
-constexpr float kMostPart = 63;         // of Q4_K and Q5_K
-constexpr float kMostSignedPart = 127;  // of Q6_K
+// The scale of IQ4_NL's table, of either sign, that has the least squared error.
+WeightBlock nearest_iq4(std::span<const float> weights, MatrixFormat format) {
+  WeightBlock best;
+  double best_error = INFINITY;
+  const float most = largest(weights);
+  for (const float end : {-127.0f, 127.0f, -119.0f, 119.0f, -113.0f, 113.0f, -105.0f, 105.0f}) {
+    WeightBlock block{.scale = to_scale(most / end, format)};
+    fill_codes(block, block.scale, weights, format);
+    double error = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const double difference =
+          double{block.scale} * double{coded_value(block.values[i], format)} - double{weights[i]};
+      error += difference * difference;
+    }
+    if (error >= best_error) continue;
+    best_error = error;
+    best = block;
+  }
+  return best;
+}
 
 float to_half(float value) {
   return float_from_half(half_from_float(value));
 }
 
-// The part of a scale, or of a minimum, of what all blocks share.
-int32_t part_of(float value, float shared, float most) {
-  return shared == 0
-             ? 0
-             : nearest(value / shared, static_cast<int32_t>(-most), static_cast<int32_t>(most));
+// What a value is of what blocks share, in whole numbers from `least` to `most`.
+int32_t part_of(float value, float shared, int32_t least, int32_t most) {
+  return shared == 0 ? 0 : nearest(value / shared, least, most);
 }
 
-// Every block as if it were alone, then scales and minima as multiples of what they share.
-void quantise_with_minima(std::span<const float> weights, MatrixFormat format,
-                          std::span<WeightBlock> blocks) {
+// Weights [first, first + count), as many of them as there are.
+std::span<const float> run_of(std::span<const float> weights, size_t first, size_t count) {
+  return first >= weights.size() ? std::span<const float>()
+                                 : weights.subspan(first, std::min(count, weights.size() - first));
+}
+
+// How a format divides 256 weights that share d, and m.
+struct SuperTraits {
+  size_t run = kBlockSteps;  // weights that share a scale
+  int32_t least = 0;         // of its part
+  int32_t most = 63;
+  int32_t most_minimum = 63;
+};
+SuperTraits super_traits(MatrixFormat format) {
+  switch (format) {
+    case MatrixFormat::kQ2K:
+      return {kBlockSteps / 2, 0, 15, 15};
+    case MatrixFormat::kQ3K:
+      return {kBlockSteps / 2, -32, 31, 0};
+    case MatrixFormat::kQ6K:
+      return {kBlockSteps / 2, -127, 127, 0};
+    case MatrixFormat::kIq4Xs:
+      return {kBlockSteps, -32, 31, 0};
+    default:
+      return {};
+  }
+}
+
+// A run as if it were alone, with a scale that is not rounded.
+WeightBlock alone(std::span<const float> weights, MatrixFormat format) {
+  if (weights.empty()) return {};
+  if (super_minima(format)) return search_minimum(weights, format);
+  return format == MatrixFormat::kIq4Xs ? nearest_iq4(weights, format)
+                                        : search_signed(weights, format);
+}
+
+// A run with the scale and the minimum that its parts give it.
+void fill_run(WeightBlock& run, std::span<const float> weights, MatrixFormat format) {
+  if (format == MatrixFormat::kIq4Xs) return fill_codes(run, run.scale, weights, format);
+  fill_values(run, weights, 0, (1 << block_traits(format).bits) - 1);
+}
+
+// Every run as if it were alone, then scales and minima as multiples of what they share.
+void quantise_super(std::span<const float> weights, MatrixFormat format,
+                    std::span<WeightBlock> blocks) {
+  const SuperTraits of = super_traits(format);
+  const size_t runs = blocks.size() * kBlockSteps / of.run;
+  std::array<WeightBlock, 2 * kBlocksOfSuper> fitted;
   float scale = 0, minimum = 0;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const auto some = weights.subspan(
-        b * kBlockSteps, std::min<size_t>(kBlockSteps, weights.size() - b * kBlockSteps));
-    blocks[b] = search_minimum(some, format);
-    scale = std::max(scale, blocks[b].scale);
-    minimum = std::max(minimum, -blocks[b].minimum);
+  for (size_t r = 0; r < runs; ++r) {
+    fitted[r] = alone(run_of(weights, r * of.run, of.run), format);
+    if (std::fabs(fitted[r].scale) > std::fabs(scale)) scale = fitted[r].scale;
+    minimum = std::max(minimum, -fitted[r].minimum);
   }
-  scale = to_half(scale / kMostPart);
-  minimum = to_half(minimum / kMostPart);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const auto some = weights.subspan(
-        b * kBlockSteps, std::min<size_t>(kBlockSteps, weights.size() - b * kBlockSteps));
-    const int32_t part = part_of(std::max(0.0f, blocks[b].scale), scale, kMostPart);
-    const int32_t minimum_part = part_of(std::max(0.0f, -blocks[b].minimum), minimum, kMostPart);
-    WeightBlock fitted{.scale = scale * static_cast<float>(part),
-                       .minimum = -minimum * static_cast<float>(minimum_part)};
-    fill_values(fitted, some, 0, (1 << block_traits(format).bits) - 1);
-    blocks[b] = {.scale = scale,
-                 .minimum = minimum,
-                 .values = fitted.values,
-                 .parts = {part, part},
-                 .minimum_part = minimum_part};
+  // The largest scale takes the end that has one more.
+  scale = to_half(scale / static_cast<float>(of.least < 0 ? of.least : of.most));
+  minimum = super_minima(format) ? to_half(minimum / static_cast<float>(of.most_minimum)) : 0;
+  for (WeightBlock& block : blocks) {
+    block = WeightBlock{.scale = scale, .minimum = minimum};
+    // What fills a block up stands for 0 where the format can say so.
+    block.values.fill(static_cast<int32_t>(block_traits(format).offset));
   }
-}
-
-// 16 weights each have a scale whose sign chooses the side that has -32 steps.
-void quantise_q6k(std::span<const float> weights, std::span<WeightBlock> blocks) {
-  constexpr size_t kRun = kBlockSteps / 2;
-  std::array<float, 2 * kBlocksOfSuper> scales{};
-  float most = 0;
-  for (size_t run = 0; run * kRun < weights.size(); ++run) {
-    for (const float weight :
-         weights.subspan(run * kRun, std::min(kRun, weights.size() - run * kRun))) {
-      if (std::fabs(weight) > std::fabs(scales[run]) * 32) scales[run] = weight / -32;
-    }
-    most = std::max(most, std::fabs(scales[run]));
-  }
-  const float shared = to_half(most / kMostSignedPart);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    blocks[b] = {.scale = shared};
-    blocks[b].values.fill(32);
-    for (size_t h = 0; h < 2; ++h) {
-      const size_t run = 2 * b + h;
-      const int32_t part = part_of(scales[run], shared, kMostSignedPart);
-      blocks[b].parts[h] = part;
-      if (run * kRun >= weights.size()) continue;
-      const auto some = weights.subspan(run * kRun, std::min(kRun, weights.size() - run * kRun));
-      const float scale = shared * static_cast<float>(part);
-      WeightBlock fitted{.scale = scale, .minimum = -32 * scale};
-      fill_values(fitted, some, 0, 63);
-      std::copy_n(fitted.values.begin(), some.size(),
-                  blocks[b].values.begin() + static_cast<std::ptrdiff_t>(h * kRun));
+  for (size_t r = 0; r < runs; ++r) {
+    const size_t first = r * of.run;
+    const auto some = run_of(weights, first, of.run);
+    const int32_t part = part_of(fitted[r].scale, scale, of.least, of.most);
+    const int32_t below = part_of(-fitted[r].minimum, minimum, 0, of.most_minimum);
+    WeightBlock run{.scale = scale * static_cast<float>(part)};
+    run.minimum = super_minima(format)
+                      ? -minimum * static_cast<float>(below)
+                      : -static_cast<float>(block_traits(format).offset) * run.scale;
+    fill_run(run, some, format);
+    WeightBlock& block = blocks[first / kBlockSteps];
+    std::copy_n(run.values.begin(), some.size(),
+                block.values.begin() + static_cast<std::ptrdiff_t>(first % kBlockSteps));
+    for (size_t h = first % kBlockSteps / (kBlockSteps / 2); h < 2; ++h) {
+      block.parts[h] = part;
+      block.minimum_parts[h] = below;
     }
   }
 }
@@ -271,30 +320,55 @@ struct StoredPlace {
   }
 };
 
-// Their places without supers are those of blocks one after the other.
+// Values of 2 bits, lower or upper: by group and then by run.
+void add_pair(std::span<std::byte> matrix, size_t plane, const StoredPlace& at, size_t step,
+              uint32_t value) {
+  add_bits(matrix, plane + (at.group * 8 + step / 4) * 2 + at.column / 4,
+           value << (8 * (step % 4) + 2 * at.word));
+}
+
 void store_values(std::span<std::byte> matrix, const StoredPlace& at, const WeightBlock& block,
-                  uint32_t bits) {
-  const size_t high = at.block + 256;  // upper bits of values of 5 or 6
+                  MatrixFormat format) {
+  const uint32_t bits = block_traits(format).bits, base = base_bits(format);
+  const size_t high = at.block + size_t{64} * base;
   for (size_t i = 0; i < kBlockSteps; ++i) {
     const auto value = static_cast<uint32_t>(block.values[i]);
-    const size_t run = i / 4, place = run * 8 + at.group;
+    const size_t place = i / 4 * 8 + at.group;
     const auto step = static_cast<uint32_t>(i % 4);
     if (bits == 16) {
       add_bits(matrix, at.block + place * 16 + step * 4 + at.word, value << at.half);
-      continue;
-    }
-    if (bits == 8) {
+    } else if (bits == 8) {
       add_bits(matrix, at.block + place * 8 + at.column, (value & 255u) << (8 * step));
-      continue;
+    } else if (base == 2) {
+      add_pair(matrix, at.block, at, i, value & 3u);
+    } else {
+      add_bits(matrix, at.block + place * 4 + at.word, (value & 15u) << (at.half + 4 * step));
     }
-    add_bits(matrix, at.block + place * 4 + at.word, (value & 15u) << (at.half + 4 * step));
-    const auto column = static_cast<uint32_t>(at.column), word = static_cast<uint32_t>(at.word);
-    if (bits == 5) {
-      add_bits(matrix, high + at.group * 8 + run, (value >> 4u) << (8 * step + column));
-    } else if (bits == 6) {
-      add_bits(matrix, high + (at.group * 8 + run) * 2 + column / 4,
-               (value >> 4u) << (8 * step + 2 * word));
+    if (bits - base == 1) {
+      add_bits(matrix, high + at.group * 8 + i / 4, (value >> base) << (8 * step + at.column));
+    } else if (bits - base == 2) {
+      add_pair(matrix, high, at, i, value >> base);
     }
+  }
+}
+
+// What every block has of what multiplies d and m.
+void store_parts(std::span<std::byte> matrix, const StoredPlace& at, const WeightBlock& block,
+                 MatrixFormat format) {
+  const BlockTraits of = block_traits(format);
+  const size_t first = at.block + size_t{kBlockSteps} * 2 * of.bits + at.group * of.scale_words;
+  const size_t place = first + at.column / 4, byte = 8 * at.word;
+  if (of.scale_words == 3) {
+    const auto minimum = static_cast<uint32_t>(block.minimum_parts[0]);
+    add_bits(matrix, place, (static_cast<uint32_t>(block.parts[0]) | (minimum & 3u) << 6u) << byte);
+    add_bits(matrix, first + 2, (minimum >> 2u) << (4 * at.column));
+    return;
+  }
+  for (size_t h = 0; h < of.scale_words / 2; ++h) {
+    const auto part = static_cast<uint32_t>(block.parts[h]);
+    const auto minimum = static_cast<uint32_t>(block.minimum_parts[h]);
+    add_bits(matrix, place + 2 * h,
+             (super_minima(format) ? minimum << 4u | part : part & 255u) << byte);
   }
 }
 
@@ -302,35 +376,18 @@ void store_scales(std::span<std::byte> matrix, const StoredPlace& at, const Weig
                   MatrixFormat format) {
   const BlockTraits of = block_traits(format);
   const size_t scales = at.block + size_t{kBlockSteps} * 2 * of.bits;
-  const size_t byte = 8 * at.word;  // its first bit, of words for 4 columns
-  const size_t of_column = at.column / 4;
   if (format == MatrixFormat::kMxfp4) {
     const auto exponent = static_cast<uint32_t>(std::ilogb(block.scale) + 128);
-    add_bits(matrix, scales + at.group * 2 + of_column, exponent << byte);
+    add_bits(matrix, scales + at.group * 2 + at.column / 4, exponent << (8 * at.word));
     return;
   }
-  if (!has_supers(format)) {
-    const size_t place = scales + at.group * 4 + at.word;
-    add_bits(matrix, place, scale_bits(block.scale, format) << at.half);
-    if (of.minima) add_bits(matrix, place + 32, scale_bits(block.minimum, format) << at.half);
-    return;
+  const bool shared = has_supers(format);
+  const size_t place = (shared ? at.super : scales) + at.group * 4 + at.word;
+  add_bits(matrix, place, scale_bits(block.scale, format) << at.half);
+  if (of.minima || super_minima(format)) {
+    add_bits(matrix, place + 32, scale_bits(block.minimum, format) << at.half);
   }
-  const size_t place = scales + at.group * of.scale_words;
-  if (format == MatrixFormat::kQ6K) {
-    for (size_t h = 0; h < 2; ++h) {
-      add_bits(matrix, place + 2 * h + of_column,
-               (static_cast<uint32_t>(block.parts[h]) & 255u) << byte);
-    }
-  } else {
-    const auto minimum = static_cast<uint32_t>(block.minimum_part);
-    add_bits(matrix, place + of_column,
-             (static_cast<uint32_t>(block.parts[0]) | (minimum & 3u) << 6u) << byte);
-    add_bits(matrix, place + 2, (minimum >> 2u) << (4 * at.column));
-  }
-  add_bits(matrix, at.super + at.group * 4 + at.word, scale_bits(block.scale, format) << at.half);
-  if (format == MatrixFormat::kQ6K) return;
-  add_bits(matrix, at.super + 32 + at.group * 4 + at.word,
-           scale_bits(block.minimum, format) << at.half);
+  if (shared) store_parts(matrix, at, block, format);
 }
 
 }  // namespace
@@ -360,6 +417,7 @@ WeightBlock quantise_block(std::span<const float> weights, MatrixFormat format) 
     return block;
   }
   if (format == MatrixFormat::kMxfp4) return nearest_mxfp4(weights);
+  if (format == MatrixFormat::kIq4Nl) return nearest_iq4(weights, format);
   block = of.minima ? search_minimum(weights, format) : search_signed(weights, format);
   // What fills a block up stands for 0 where the format can say so.
   std::fill(block.values.begin() + static_cast<std::ptrdiff_t>(weights.size()), block.values.end(),
@@ -369,10 +427,8 @@ WeightBlock quantise_block(std::span<const float> weights, MatrixFormat format) 
 
 void quantise_blocks(std::span<const float> weights, MatrixFormat format,
                      std::span<WeightBlock> blocks) {
-  if (format == MatrixFormat::kQ6K) {
-    quantise_q6k(weights, blocks);
-  } else if (has_supers(format)) {
-    quantise_with_minima(weights, format, blocks);
+  if (has_supers(format)) {
+    quantise_super(weights, format, blocks);
   } else {
     blocks[0] = quantise_block(weights, format);
   }
@@ -382,7 +438,7 @@ void store_block(std::span<std::byte> matrix, const BlockPlace& place, const Wei
                  MatrixFormat format) {
   if (format == MatrixFormat::kMxfp4 && std::ilogb(block.scale) < kLeastMxfp4) return;
   const StoredPlace at(place, format);
-  store_values(matrix, at, block, block_traits(format).bits);
+  store_values(matrix, at, block, format);
   if (format == MatrixFormat::kBF16) return;
   // What 8 blocks share is in place after the first of them; adding the same bits changes nothing.
   store_scales(matrix, at, block, format);

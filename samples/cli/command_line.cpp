@@ -82,6 +82,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                            "how weights are stored in device memory");
   add_choice<Precision>(command, "--precision", options.precision,
                         "arithmetic; sums are f32 in both");
+  command
+      .add_option("--device-memory", options.device_memory,
+                  "bytes of weights in device memory at most, such as 4G; the others lie in host "
+                  "memory, experts first, then the last layers; without, no limit")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES");
   add_adapter_option(command, options.adapters);
 }
 

@@ -129,9 +129,13 @@ BlockScales load_scales(GroupPlace at, uint block) {
   }
   if (scales_of_supers()) {
     const uint d = at.panel + super_at(block) + at.group;
-    const uvec4 parts = minima_of_supers()
-                            ? uvec4(b_words[word], b_words[word + 1u], b_words[word + 2u], 0u)
-                            : load_words(first + at.group);
+    uvec4 parts;
+    if (scale_words() == 4u) {
+      parts = load_words(first + at.group);
+    } else {
+      const uvec2 two = uvec2(b_words[word], b_words[word + 1u]);
+      parts = scale_words() == 3u ? uvec4(two, b_words[word + 2u], 0u) : two.xyxy;
+    }
     return super_scales(parts, load_words(d),
                         minima_of_supers() ? load_words(d + 8u) : uvec4(0u));
   }
@@ -143,7 +147,12 @@ WeightRun load_run(GroupPlace at, uint block, uint run) {
   const uint first = at.panel + block_at(block);
   const uint i = first + (run * kGroups8 + at.group) * run_vectors();
   WeightRun words;
-  words.words[0] = load_words(i);
+  if (values_in_pairs()) {
+    const uint pair = 4u * first + 2u * (8u * at.group + run);
+    words.words[0] = uvec4(b_words[pair], b_words[pair + 1u], 0u, 0u);
+  } else {
+    words.words[0] = load_words(i);
+  }
   if (run_vectors() > 1u) words.words[1] = load_words(i + 1u);
   if (kFormat == kFormatBf16) {
     words.words[2] = load_words(i + 2u);

@@ -29,17 +29,22 @@ QuadScales quad_scales(uint block, uint super, uint group, uint half_word, bool 
   } else {
     of.scale = half_of_scales(block_words(first + group), half_word);
   }
+  const uint half_of_block = late && scale_words() == 4u ? 2u : 0u;
   if (minima_of_supers()) {
-    const uvec4 parts = uvec4(block_word(word + half_word)) >> uvec4(0u, 8u, 16u, 24u) & 255u;
-    const uvec4 upper = uvec4(block_word(word + 2u)) >> 16u * half_word + uvec4(0u, 4u, 8u, 12u) & 15u;
+    const uvec4 parts = low_bytes(block_word(word + half_of_block + half_word));
+    of.offset = -half_of_scales(block_words(super + group + 8u), half_word);
+    if (kFormat == kFormatQ2K) {
+      of.scale *= vec4(parts & 15u);
+      of.offset *= vec4(parts >> 4);
+      return of;
+    }
+    const uvec4 upper =
+        uvec4(block_word(word + 2u)) >> 16u * half_word + uvec4(0u, 4u, 8u, 12u) & 15u;
     of.scale *= vec4(parts & 63u);
-    of.offset = -half_of_scales(block_words(super + group + 8u), half_word) *
-                vec4(parts >> 6 | upper << 2);
+    of.offset *= vec4(parts >> 6 | upper << 2);
     return of;
   }
-  if (kFormat == kFormatQ6K) {
-    of.scale *= signed_bytes(block_word(word + (late ? 2u : 0u) + half_word));
-  }
+  if (signed_parts()) of.scale *= signed_bytes(block_word(word + half_of_block + half_word));
   of.offset = has_minima() ? half_of_scales(block_words(first + group + 8u), half_word)
                            : -value_offset() * of.scale;
   return of;
@@ -63,14 +68,20 @@ vec4 block_quad(uint panel, uint k, uint column) {
   if (values_in_bytes()) {
     return of.scale * vec4(bitfieldExtract(ivec4(block_words(first + half_word)), int(8u * s), 8));
   }
-  uvec4 values = block_words(first) >> 16u * half_word + 4u * s & 15u;
-  if (kFormat == kFormatMxfp4) return of.scale * vec4(doubled_e2m1(values));
-  const uint high = 4u * (block + high_at()) + (8u * group + run) * high_words();
+  const uint columns = 8u * group + run;  // of words that lie by group and then by run
+  const uvec4 pairs = 8u * s + uvec4(0u, 2u, 4u, 6u);
+  uvec4 values = values_in_pairs()
+                     ? uvec4(block_word(4u * block + 2u * columns + half_word)) >> pairs & 3u
+                     : block_words(first) >> 16u * half_word + 4u * s & 15u;
+  const uint base = values_in_pairs() ? 2u : 4u;
+  const uint high = 4u * (block + high_at()) + columns * high_words();
   if (high_words() == 1u) {
-    values |= (uvec4(block_word(high)) >> 8u * s + 4u * half_word + uvec4(0u, 1u, 2u, 3u) & 1u) << 4;
+    values |= (uvec4(block_word(high)) >> 8u * s + 4u * half_word + uvec4(0u, 1u, 2u, 3u) & 1u)
+              << base;
   } else if (high_words() == 2u) {
-    values |= (uvec4(block_word(high + half_word)) >> 8u * s + uvec4(0u, 2u, 4u, 6u) & 3u) << 4;
+    values |= (uvec4(block_word(high + half_word)) >> pairs & 3u) << base;
   }
+  if (kFormat == kFormatMxfp4 || values_in_table()) return of.scale * coded_values(values);
   return fma(vec4(ivec4(values)), of.scale, of.offset);
 }
 

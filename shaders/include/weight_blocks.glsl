@@ -9,8 +9,17 @@ const uint kRunSteps = 4u;  // steps of K whose values lie together
 const uint kGroups8 = 8u;   // groups of a panel
 
 bool values_in_bytes() { return kFormat == kFormatQ8 || kFormat == kFormatQ8_0; }
-bool scales_of_supers() { return kFormat >= kFormatQ4K && kFormat <= kFormatQ6K; }
-bool minima_of_supers() { return kFormat == kFormatQ4K || kFormat == kFormatQ5K; }
+bool values_in_table() { return kFormat == kFormatIq4Nl || kFormat == kFormatIq4Xs; }
+// Values whose lower 2 bits lie as the upper ones of others.
+bool values_in_pairs() { return kFormat == kFormatQ2K || kFormat == kFormatQ3K; }
+bool scales_of_supers() { return kFormat >= kFormatQ2K; }
+bool minima_of_supers() {
+  return kFormat == kFormatQ2K || kFormat == kFormatQ4K || kFormat == kFormatQ5K;
+}
+// Scales in signed bytes that d multiplies.
+bool signed_parts() {
+  return kFormat == kFormatQ3K || kFormat == kFormatQ6K || kFormat == kFormatIq4Xs;
+}
 bool has_minima() {
   return kFormat == kFormatQ4M || kFormat == kFormatQ4_1 || kFormat == kFormatQ5_1;
 }
@@ -19,25 +28,28 @@ float value_offset() {
   return kFormat == kFormatQ4 || kFormat == kFormatQ4_0 ? 8.0
          : kFormat == kFormatQ5_0                       ? 16.0
          : kFormat == kFormatQ6K                        ? 32.0
+         : kFormat == kFormatQ3K                        ? 4.0
                                                         : 0.0;
 }
 
 uint run_vectors() { return kFormat == kFormatBf16 ? 4u : values_in_bytes() ? 2u : 1u; }
-// Words of a run and group with the upper bits of values of 5 or 6.
+// Words of a run and group with the upper bits of values.
 uint high_words() {
-  return kFormat == kFormatQ6K                                                             ? 2u
-         : kFormat == kFormatQ5_0 || kFormat == kFormatQ5_1 || kFormat == kFormatQ5K ? 1u
-                                                                                           : 0u;
+  return kFormat == kFormatQ6K ? 2u
+         : kFormat == kFormatQ5_0 || kFormat == kFormatQ5_1 || kFormat == kFormatQ5K ||
+                 kFormat == kFormatQ3K
+             ? 1u
+             : 0u;
 }
-uint high_at() { return 8u * kGroups8 * run_vectors(); }
+uint high_at() { return values_in_pairs() ? 4u * kGroups8 : 8u * kGroups8 * run_vectors(); }
 uint scales_at() { return high_at() + 2u * kGroups8 * high_words(); }
 // Words of a group's scales and minima.
 uint scale_words() {
-  return kFormat == kFormatBf16     ? 0u
-         : kFormat == kFormatMxfp4  ? 2u
-         : minima_of_supers()       ? 3u
-         : has_minima()             ? 8u
-                                    : 4u;
+  return kFormat == kFormatBf16                                       ? 0u
+         : kFormat == kFormatMxfp4 || kFormat == kFormatIq4Xs         ? 2u
+         : kFormat == kFormatQ4K || kFormat == kFormatQ5K             ? 3u
+         : has_minima()                                               ? 8u
+                                                                      : 4u;
 }
 uint block_vectors() { return scales_at() + kGroups8 / 4u * scale_words(); }
 uint super_vectors() { return minima_of_supers() ? 16u : scales_of_supers() ? 8u : 0u; }
@@ -81,11 +93,13 @@ vec4 signed_bytes(uint word) {
               bitfieldExtract(int(word), 16, 8), bitfieldExtract(int(word), 24, 8));
 }
 
+uvec4 low_bytes(uint word) { return uvec4(word) >> uvec4(0u, 8u, 16u, 24u) & 255u; }
+
 // Of a block and the columns of a group: a weight is offset + scale * value.
 struct BlockScales {
   vec4 low, high;
   vec4 low_offset, high_offset;
-  uvec4 parts;  // of Q6_K the scales of both halves, which run_scales multiplies
+  uvec4 parts;  // of scales that differ between the halves of a block, which run_scales multiplies
 };
 // From the words of a group's scales, and its minima where the format has them.
 BlockScales block_scales(uvec4 scales, uvec4 minima) {
@@ -102,32 +116,39 @@ BlockScales block_scales(uvec4 scales, uvec4 minima) {
   s.parts = uvec4(0u);
   return s;
 }
-// The same of Q4_K, Q5_K and Q6_K, whose `parts` multiply d and m.
+// The same of formats whose `parts` multiply d and m.
 BlockScales super_scales(uvec4 parts, uvec4 d, uvec4 m) {
   BlockScales s;
   s.low = low_scales(d);
   s.high = high_scales(d);
-  s.low_offset = s.high_offset = vec4(0.0);
+  s.low_offset = -low_scales(m);
+  s.high_offset = -high_scales(m);
   s.parts = parts;
-  if (minima_of_supers()) {
-    const uvec4 at = uvec4(0u, 8u, 16u, 24u);
-    const uvec4 low = uvec4(parts.x) >> at & 255u, high = uvec4(parts.y) >> at & 255u;
-    const uvec4 upper = uvec4(parts.z) >> at / 2u;
+  if (kFormat == kFormatQ4K || kFormat == kFormatQ5K) {
+    const uvec4 low = low_bytes(parts.x), high = low_bytes(parts.y);
+    const uvec4 upper = uvec4(parts.z) >> uvec4(0u, 4u, 8u, 12u);
     s.low *= vec4(low & 63u);
     s.high *= vec4(high & 63u);
-    s.low_offset = -low_scales(m) * vec4(low >> 6 | (upper & 15u) << 2);
-    s.high_offset = -high_scales(m) * vec4(high >> 6 | (upper >> 16 & 15u) << 2);
+    s.low_offset *= vec4(low >> 6 | (upper & 15u) << 2);
+    s.high_offset *= vec4(high >> 6 | (upper >> 16 & 15u) << 2);
   }
   return s;
 }
 // The scales of a run's steps.
 BlockScales run_scales(BlockScales s, uint run) {
-  if (kFormat != kFormatQ6K) return s;
   const uvec2 parts = run < 4u ? s.parts.xy : s.parts.zw;
-  s.low *= signed_bytes(parts.x);
-  s.high *= signed_bytes(parts.y);
-  s.low_offset = -value_offset() * s.low;
-  s.high_offset = -value_offset() * s.high;
+  if (signed_parts()) {
+    s.low *= signed_bytes(parts.x);
+    s.high *= signed_bytes(parts.y);
+    s.low_offset = -value_offset() * s.low;
+    s.high_offset = -value_offset() * s.high;
+  } else if (kFormat == kFormatQ2K) {
+    const uvec4 low = low_bytes(parts.x), high = low_bytes(parts.y);
+    s.low *= vec4(low & 15u);
+    s.high *= vec4(high & 15u);
+    s.low_offset *= vec4(low >> 4);
+    s.high_offset *= vec4(high >> 4);
+  }
   return s;
 }
 
@@ -145,6 +166,18 @@ ivec4 doubled_e2m1(uvec4 codes) {
   return mix(ivec4(size), -ivec4(size), notEqual(codes & 8u, uvec4(0u)));
 }
 
+vec4 table_values(uvec4 codes) {
+  const uvec4 low = mix(uvec4(kIq4Values.x), uvec4(kIq4Values.y), notEqual(codes & 4u, uvec4(0u)));
+  const uvec4 high = mix(uvec4(kIq4Values.z), uvec4(kIq4Values.w), notEqual(codes & 4u, uvec4(0u)));
+  const uvec4 words = mix(low, high, notEqual(codes & 8u, uvec4(0u)));
+  return vec4(ivec4(words << 24u - 8u * (codes & 3u)) >> 24);
+}
+// What values of 4 bits stand for, to be scaled.
+vec4 coded_values(uvec4 codes) {
+  if (kFormat == kFormatMxfp4) return vec4(doubled_e2m1(codes));
+  return values_in_table() ? table_values(codes) : vec4(ivec4(codes));
+}
+
 // The weights of step s of a run. Every one is exact, or rounded once.
 void weights_of(WeightRun run, BlockScales scales, uint s, out vec4 low, out vec4 high) {
   if (kFormat == kFormatBf16) {
@@ -158,22 +191,24 @@ void weights_of(WeightRun run, BlockScales scales, uint s, out vec4 low, out vec
     high = scales.high * vec4(bitfieldExtract(ivec4(run.words[1]), at, 8));
     return;
   }
+  const uvec4 pairs = 8u * s + uvec4(0u, 2u, 4u, 6u);
+  const uvec4 bits = 8u * s + uvec4(0u, 1u, 2u, 3u);
   const uvec4 shifted = run.words[0] >> (4u * s);
-  uvec4 low_values = shifted & 15u;
-  uvec4 high_values = (shifted >> 16) & 15u;
-  if (kFormat == kFormatMxfp4) {
-    low = scales.low * vec4(doubled_e2m1(low_values));
-    high = scales.high * vec4(doubled_e2m1(high_values));
-    return;
-  }
+  uvec4 low_values = values_in_pairs() ? uvec4(run.words[0].x) >> pairs & 3u : shifted & 15u;
+  uvec4 high_values =
+      values_in_pairs() ? uvec4(run.words[0].y) >> pairs & 3u : (shifted >> 16) & 15u;
+  const uint base = values_in_pairs() ? 2u : 4u;  // bits that came from there
   if (high_words() == 1u) {
-    const uvec4 at = 8u * s + uvec4(0u, 1u, 2u, 3u);
-    low_values |= (uvec4(run.words[1].x) >> at & 1u) << 4;
-    high_values |= (uvec4(run.words[1].x) >> at + 4u & 1u) << 4;
+    low_values |= (uvec4(run.words[1].x) >> bits & 1u) << base;
+    high_values |= (uvec4(run.words[1].x) >> bits + 4u & 1u) << base;
   } else if (high_words() == 2u) {
-    const uvec4 at = 8u * s + uvec4(0u, 2u, 4u, 6u);
-    low_values |= (uvec4(run.words[1].x) >> at & 3u) << 4;
-    high_values |= (uvec4(run.words[1].y) >> at & 3u) << 4;
+    low_values |= (uvec4(run.words[1].x) >> pairs & 3u) << base;
+    high_values |= (uvec4(run.words[1].y) >> pairs & 3u) << base;
+  }
+  if (kFormat == kFormatMxfp4 || values_in_table()) {
+    low = scales.low * coded_values(low_values);
+    high = scales.high * coded_values(high_values);
+    return;
   }
   low = fma(vec4(ivec4(low_values)), scales.low, scales.low_offset);
   high = fma(vec4(ivec4(high_values)), scales.high, scales.high_offset);

@@ -5,25 +5,29 @@
 // words:
 //   BF16     4 for each of the 4 steps: word i has column c + i (low half) and c + 4 + i (high half)
 //   8 bits   8, one a column: byte s is the signed value of step s
+//   2 and 3  see below
 //   others   4: word i has column c + i in its low half and c + 4 + i in its high half; nibble s is
 //            the value of step s, its lower 4 bits where it has more
-// Values of 5 or 6 bits have their upper bits after all runs, by group and then by run:
-//   5 bits   1 word: bit 8 s + i is that of step s and column c + i
-//   6 bits   2 words, of columns c to c + 3 and of the others: bits 8 s + 2 i and the next are those of
+// Values of 5 or 6 bits have their upper bits after all runs, those of 3 their third; these and values
+// of 2 bits lie by group and then by run:
+//   1 bit    1 word: bit 8 s + i is that of step s and column c + i
+//   2 bits   2 words, of columns c to c + 3 and of the others: bits 8 s + 2 i and the next are those of
 //            step s and column i of the four
 // Then come the scales, by group:
 //   one a block        4 words: word i has column c + i and c + 4 + i, bfloat16 in Q8, Q4 and Q4M,
 //                      else half; the minima of Q4M, Q4_1 and Q5_1 follow after all scales likewise
 //   MXFP4              2 words, of columns c to c + 3 and of the others: byte i is the exponent of
 //                      column i of the four, plus 128
+//   IQ4_XS             the same of signed scales
 //   Q4_K, Q5_K         3 words: bits 8 i to 8 i + 5 of the first are the scale of column c + i, the two
 //                      bits above them the lowest of its minimum; the second is the same of column
 //                      c + 4 + i; nibble i of the third has the other bits of the minimum of column
 //                      c + i, of all 8
-//   Q6_K               4 words: the first two are the scales of the first 16 steps, signed bytes, of
+//   Q3_K, Q6_K         4 words: the first two are the scales of the first 16 steps, signed bytes, of
 //                      columns c to c + 3 and of the others; the next two of the last 16 steps
-// In Q4_K, Q5_K and Q6_K every 8 blocks begin with what multiplies their scales, halves in 4 words a
-// group, and then, but in Q6_K, what multiplies their minima.
+//   Q2_K               the same of bytes whose lower 4 bits are the scale, the others the minimum
+// From Q2_K on every 8 blocks begin with what multiplies their scales, halves in 4 words a group, and
+// then, in Q2_K, Q4_K and Q5_K, what multiplies their minima.
 //
 // A weight is, in the formats of vkformer,
 //   scale * value in Q8, scale * (value - 8) in Q4, minimum + scale * value in Q4M,
@@ -31,7 +35,9 @@
 // in f32; and in those of GGUF files (https://github.com/ggml-org/ggml, docs/gguf.md)
 //   scale * value in Q8_0, scale * (value - 8) in Q4_0, scale * (value - 16) in Q5_0,
 //   minimum + scale * value in Q4_1 and Q5_1,
-//   d * scale * value - m * minimum in Q4_K and Q5_K, d * scale * (value - 32) in Q6_K,
+//   d * scale * value - m * minimum in Q2_K, Q4_K and Q5_K,
+//   d * scale * (value - 4) in Q3_K, d * scale * (value - 32) in Q6_K,
+//   scale * table[value] in IQ4_NL, d * scale * table[value] in IQ4_XS, of kIq4Values,
 //   scale * twice the E2M1 value in MXFP4 (Open Compute Project, 2023).
 // Halves are multiplied by integers of so few bits that each product is exact or rounded once.
 #ifndef VKFORMER_PARAMS_WEIGHT_BLOCKS_H
@@ -53,9 +59,19 @@ VKF_UINT_CONSTANT(kFormatQ4_0, 7u);
 VKF_UINT_CONSTANT(kFormatQ4_1, 8u);
 VKF_UINT_CONSTANT(kFormatQ5_0, 9u);
 VKF_UINT_CONSTANT(kFormatQ5_1, 10u);
-VKF_UINT_CONSTANT(kFormatQ4K, 11u);
-VKF_UINT_CONSTANT(kFormatQ5K, 12u);
-VKF_UINT_CONSTANT(kFormatQ6K, 13u);
-VKF_UINT_CONSTANT(kFormatMxfp4, 14u);
+VKF_UINT_CONSTANT(kFormatIq4Nl, 11u);
+VKF_UINT_CONSTANT(kFormatMxfp4, 12u);
+VKF_UINT_CONSTANT(kFormatQ2K, 13u);
+VKF_UINT_CONSTANT(kFormatQ3K, 14u);
+VKF_UINT_CONSTANT(kFormatQ4K, 15u);
+VKF_UINT_CONSTANT(kFormatQ5K, 16u);
+VKF_UINT_CONSTANT(kFormatQ6K, 17u);
+VKF_UINT_CONSTANT(kFormatIq4Xs, 18u);
 #undef VKF_UINT_CONSTANT
+// The 16 signed values of IQ4_NL and IQ4_XS, four in a word.
+#ifdef __cplusplus
+inline constexpr uint32_t kIq4Values[] = {0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u};
+#else
+const uvec4 kIq4Values = uvec4(0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
+#endif
 #endif

@@ -42,8 +42,9 @@ std::string random_blocks(GgmlType type, uint64_t count, uint32_t seed) {
     byte = static_cast<char>(seed >> 24u);
   }
   // The largest value of a block times its scale is near 0.1.
-  const bool supers = facts.weights == 256;
+  const bool supers = facts.weights == 256 && type != GgmlType::kIq4Xs;
   const float scale = type == GgmlType::kQ8_0 || type == GgmlType::kIq4Nl ? 8e-4f
+                      : type == GgmlType::kIq4Xs                          ? 3e-5f
                       : supers                                            ? 1e-4f
                                                                           : 6e-3f;
   for (size_t block = 0; block < bytes.size(); block += facts.bytes) {
@@ -152,7 +153,7 @@ TEST_SUITE("gpu") {
       const Loaded wide = outputs_of_file(path, WeightFormat::kF32, Precision::kF32);
       const Loaded stored = outputs_of_file(path, WeightFormat::kAsStored, Precision::kF32);
       check_same_logits(stored, wide);
-      // Q2_K, and gates of another type than what they are paired with, are f32.
+      // Gates of another type than what they are paired with are f32.
       CHECK(stored.bytes < wide.bytes);
     }
   }
@@ -165,6 +166,10 @@ TEST_SUITE("gpu") {
                                                                {GgmlType::kQ5_0, 5.5},
                                                                {kQ4K, 4.5},
                                                                {GgmlType::kQ5K, 5.5},
+                                                               {GgmlType::kQ2K, 2.625},
+                                                               {GgmlType::kQ3K, 3.5625},
+                                                               {GgmlType::kIq4Nl, 4.5},
+                                                               {GgmlType::kIq4Xs, 4.3125},
                                                                {kQ6K, 6.5625},
                                                                {GgmlType::kMxfp4, 4.25}}) {
       CAPTURE(ggml_type_facts(static_cast<uint32_t>(type))->name);

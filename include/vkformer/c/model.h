@@ -101,7 +101,7 @@ typedef struct vkf_model_options {
   uint32_t struct_size;
   uint32_t reserved;
   // "stored" (the default), "f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0", "q4_0", "q4_1",
-  // "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "mxfp4"
+  // "q5_0", "q5_1", "iq4_nl", "mxfp4", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs"
   const char* weights;
   const char* precision;       // arithmetic: "f32" (the default), "f16" or "reproducible"
   uint64_t most_weight_bytes;  // a matrix of more is stored in slices; 0: the device's limit
@@ -121,6 +121,9 @@ typedef struct vkf_model_options {
   // Devices that hold the model together; the one that it is loaded onto is then not looked at.
   // Slices, warm-up and batches of an encoder-decoder need one device. Null: one device.
   const vkf_device_group* group;
+  // Bytes of weights in device memory at most; the others lie in host memory that the GPU reads:
+  // matrices of experts first, then whole layers from the last one on. 0: no limit.
+  uint64_t device_memory;
 } vkf_model_options;
 
 typedef struct vkf_plan_options {
