@@ -320,34 +320,44 @@ struct StoredPlace {
   }
 };
 
-// Values of 2 bits, lower or upper: by group and then by run.
-void add_pair(std::span<std::byte> matrix, size_t plane, const StoredPlace& at, size_t step,
-              uint32_t value) {
-  add_bits(matrix, plane + (at.group * 8 + step / 4) * 2 + at.column / 4,
-           value << (8 * (step % 4) + 2 * at.word));
+// Bits of 4 steps, apart by `stride`: what a word has of a run and a column, before it is shifted
+// to the column's place.
+uint32_t run_bits(const WeightBlock& block, size_t run, uint32_t shift, uint32_t mask,
+                  uint32_t stride) {
+  uint32_t bits = 0;
+  for (uint32_t step = 0; step < 4; ++step) {
+    bits |= (static_cast<uint32_t>(block.values[4 * run + step]) >> shift & mask)
+            << (stride * step);
+  }
+  return bits;
 }
 
 void store_values(std::span<std::byte> matrix, const StoredPlace& at, const WeightBlock& block,
                   MatrixFormat format) {
   const uint32_t bits = block_traits(format).bits, base = base_bits(format);
+  const auto column = static_cast<uint32_t>(at.column), pair = static_cast<uint32_t>(2 * at.word);
   const size_t high = at.block + size_t{64} * base;
-  for (size_t i = 0; i < kBlockSteps; ++i) {
-    const auto value = static_cast<uint32_t>(block.values[i]);
-    const size_t place = i / 4 * 8 + at.group;
-    const auto step = static_cast<uint32_t>(i % 4);
+  for (size_t run = 0; run < kBlockSteps / 4; ++run) {
+    const size_t place = run * 8 + at.group;     // of words by run and then by group
+    const size_t by_group = at.group * 8 + run;  // and of the others
     if (bits == 16) {
-      add_bits(matrix, at.block + place * 16 + step * 4 + at.word, value << at.half);
+      for (size_t step = 0; step < 4; ++step) {
+        const auto value = static_cast<uint32_t>(block.values[4 * run + step]);
+        add_bits(matrix, at.block + place * 16 + step * 4 + at.word, value << at.half);
+      }
     } else if (bits == 8) {
-      add_bits(matrix, at.block + place * 8 + at.column, (value & 255u) << (8 * step));
+      add_bits(matrix, at.block + place * 8 + at.column, run_bits(block, run, 0, 255, 8));
     } else if (base == 2) {
-      add_pair(matrix, at.block, at, i, value & 3u);
+      add_bits(matrix, at.block + by_group * 2 + at.column / 4,
+               run_bits(block, run, 0, 3, 8) << pair);
     } else {
-      add_bits(matrix, at.block + place * 4 + at.word, (value & 15u) << (at.half + 4 * step));
+      add_bits(matrix, at.block + place * 4 + at.word, run_bits(block, run, 0, 15, 4) << at.half);
     }
     if (bits - base == 1) {
-      add_bits(matrix, high + at.group * 8 + i / 4, (value >> base) << (8 * step + at.column));
+      add_bits(matrix, high + by_group, run_bits(block, run, base, 1, 8) << column);
     } else if (bits - base == 2) {
-      add_pair(matrix, high, at, i, value >> base);
+      add_bits(matrix, high + by_group * 2 + at.column / 4,
+               run_bits(block, run, base, 3, 8) << pair);
     }
   }
 }
