@@ -172,6 +172,24 @@ TEST_SUITE("model") {
     for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
   }
 
+  TEST_CASE("models with adapters in GGUF files give the same golden outputs") {
+    if (!have_test_device()) return;
+    int tried = 0;
+    for (GoldenCase& golden : golden_cases_with("base/config.json")) {
+      bool changed = false;
+      for (Json& one : golden.facts["adapters"]) {
+        const std::string file = one.at("folder").get<std::string>() + ".gguf";
+        if (!std::filesystem::exists(golden.path(file))) continue;
+        one["folder"] = file;
+        changed = true;
+      }
+      if (!changed) continue;
+      ++tried;
+      run_model_case(*test_device(), golden);
+    }
+    CHECK(tried >= 2);
+  }
+
   TEST_CASE("a model packed as halves stays near its golden outputs") {
     if (!have_test_device()) return;
     GoldenCase golden = golden_case("transformer-paper");
