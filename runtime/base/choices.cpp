@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "vkformer/quantise.h"
 
 namespace vkformer {
 namespace {
@@ -25,6 +26,7 @@ VKF_CHOICE(LimitProfile, "limits", "none", "android-2021", "android-2022", "vulk
            "moltenvk", "adreno", "mali", "intel", "amd")
 VKF_CHOICE(Precision, "precision", "f32", "f16", "reproducible")
 VKF_CHOICE(WeightFormat, "weights", "stored", "f32", "f16", "bf16", "q8", "q4", "q4m")
+VKF_CHOICE(GgufWeights, "weights", "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1")
 VKF_CHOICE(CacheFormat, "cache", "f32", "f16", "q8")
 VKF_CHOICE(ModelKind, "kind of model", "encoder", "decoder", "encoder-decoder")
 VKF_CHOICE(SourceKind, "source", "tokens", "pictures", "features", "arrays", "waveform")
@@ -92,6 +94,7 @@ VKF_NAMED(DeviceClass)
 VKF_NAMED(LimitProfile)
 VKF_NAMED(Precision)
 VKF_NAMED(WeightFormat)
+VKF_NAMED(GgufWeights)
 VKF_NAMED(CacheFormat)
 VKF_NAMED(ModelKind)
 VKF_NAMED(SourceKind)

@@ -52,8 +52,8 @@ struct GgufPlace {
   int64_t expert = -1;  // of kExperts: its place along the first axis
 };
 
-// The place of the tensor that a model calls `name`, to which a class around it may have added a
-// prefix, or from which it took one. Nothing: the format has no place for it.
+// The place of the tensor that a model calls `name`. A class around it may have added a prefix to
+// the name, or taken one away. Nothing: the format has no place for it.
 std::optional<GgufPlace> gguf_place(const GgufNaming& naming, const std::string& name);
 
 // Whether a model does without that tensor of a file, since it is read elsewhere or not used.
