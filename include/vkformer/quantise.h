@@ -22,6 +22,13 @@ struct QuantiseOptions {
   std::vector<AdapterChoice> adapters = {};
 };
 
+struct GgufOptions {
+  // kF32, kF16, kBF16, kQ8_0, kQ4_0 or kQ4_1.
+  WeightFormat weights = WeightFormat::kQ8_0;
+  // Merged into the weights that they change.
+  std::vector<AdapterChoice> adapters = {};
+};
+
 struct QuantiseReport {
   int64_t tensors = 0;   // of the model
   int64_t matrices = 0;  // of them in the new format
@@ -37,5 +44,13 @@ struct QuantiseReport {
 VKFORMER_API Result<QuantiseReport> quantise_model(const std::string& model,
                                                    const std::string& target,
                                                    const QuantiseOptions& options = {});
+
+// Writes the model, a directory or a GGUF file, as one GGUF file of version 3, tokenizer and chat
+// template included. Tensors have llama.cpp's names (docs/files.md has the architectures). Matrices
+// get the type; vectors, biases, routers and tables of positions are in f32, and so are matrices
+// whose rows are no whole blocks. What the format cannot say of a model is refused by name. The
+// whole result is held in memory; the file is whole or not there.
+VKFORMER_API Result<QuantiseReport> write_gguf(const std::string& model, const std::string& target,
+                                               const GgufOptions& options = {});
 
 }  // namespace vkformer

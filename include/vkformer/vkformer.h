@@ -38,6 +38,7 @@
 #include "vkformer/c/generation.h"
 #include "vkformer/c/grammar.h"
 #include "vkformer/c/model.h"
+#include "vkformer/c/model_files.h"
 #include "vkformer/c/operators.h"
 #include "vkformer/c/picture.h"
 #include "vkformer/c/picture_tasks.h"

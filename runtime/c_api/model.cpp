@@ -1,6 +1,5 @@
 #include "vkformer/model.h"
 #include "c_api/support.h"
-#include "vkformer/quantise.h"
 #include "vkformer/tasks.h"
 
 struct vkf_families {
@@ -62,11 +61,7 @@ ModelOptions model_options(const vkf_model_options* options) {
   }
   made.paced = given.paced != 0;
   if (given.first_use != nullptr) made.first_use = session_sizes(given.first_use);
-  for (size_t i = 0; i < given.adapter_count; ++i) {
-    need_all({{given.adapters, "adapters"}, {given.adapters[i], "adapters"}});
-    made.adapters.push_back({given.adapters[i]});
-    if (given.adapter_scales != nullptr) made.adapters.back().scale = given.adapter_scales[i];
-  }
+  made.adapters = adapters_of(given);
   if (given.group != nullptr) made.group = given.group->group;
   return made;
 }
@@ -311,23 +306,4 @@ vkf_status vkf_load_wait(vkf_load* load, vkf_model** model, vkf_error* error) {
 
 void vkf_load_free(vkf_load* load) {
   delete load;
-}
-
-vkf_status vkf_quantise_model(const char* model, const char* target,
-                              const vkf_quantise_options* options, vkf_quantise_report* report,
-                              vkf_error* error) {
-  return guard(error, [&] {
-    need_all({{model, "model"}, {target, "target"}});
-    const vkf_quantise_options given = read_struct(options, "quantise options");
-    QuantiseOptions read;
-    read.weights = choice_or(given.weights, WeightFormat::kQ8);
-    const QuantiseReport made = take(quantise_model(model, target, read));
-    if (report == nullptr) return;
-    vkf_quantise_report c{};
-    c.tensors = made.tensors;
-    c.matrices = made.matrices;
-    c.bytes_before = made.bytes_before;
-    c.bytes_after = made.bytes_after;
-    write_struct(report, c, "quantise report");
-  });
 }

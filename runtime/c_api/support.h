@@ -202,6 +202,17 @@ template <class Choice>
 Choice choice_or(const char* text, Choice otherwise) {
   return text != nullptr && *text != '\0' ? take(choice_from_name<Choice>(text)) : otherwise;
 }
+// The adapters of options that have such.
+template <class Options>
+std::vector<AdapterChoice> adapters_of(const Options& given) {
+  std::vector<AdapterChoice> adapters;
+  for (size_t i = 0; i < given.adapter_count; ++i) {
+    need_all({{given.adapters, "adapters"}, {given.adapters[i], "adapters"}});
+    adapters.push_back({given.adapters[i]});
+    if (given.adapter_scales != nullptr) adapters.back().scale = given.adapter_scales[i];
+  }
+  return adapters;
+}
 // Texts of the caller; a null among them is refused.
 std::vector<std::string> read_texts(const char* const* texts, size_t count, const char* name);
 // Views of strings that stay where they are.

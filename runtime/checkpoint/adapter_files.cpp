@@ -94,39 +94,41 @@ bool add_part(const std::string& name, const TensorView& view,
   return false;
 }
 
+// Blocks are those of a GGUF file.
 bool is_float(const TensorView& view) {
-  return view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
-}
-
-// The sizes of A and B, which share r.
-Status check_parts(const std::string& where, const ModuleParts& parts) {
-  const Shape& down = parts.down->shape;
-  const Shape& up = parts.up->shape;
-  const bool matrices = down.size() >= 2 && up.size() >= 2 && is_float(*parts.down) &&
-                        is_float(*parts.up) && !parts.down->bytes.empty() &&
-                        !parts.up->bytes.empty();
-  if (matrices && element_count(up) == up[0] * up[1] && up[1] == down[0]) return {};
-  return invalid_file(
-      message({where, " has A of shape ", shape_text(down), " and B of shape ", shape_text(up),
-               ", but they must be floats (r, K) and (N, r) of the same r."}));
+  return view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16 ||
+         view.dtype == DType::kF64 || view.blocks != nullptr;
 }
 
 }  // namespace
+
+Status check_adapter_module(const AdapterModule& module, const std::string& label) {
+  const Shape& down = module.down.shape;
+  const Shape& up = module.up.shape;
+  const bool matrices = down.size() >= 2 && up.size() >= 2 && is_float(module.down) &&
+                        is_float(module.up) && !module.down.bytes.empty() &&
+                        !module.up.bytes.empty();
+  if (matrices && element_count(up) == up[0] * up[1] && up[1] == down[0]) return {};
+  return invalid_file(message({bracketed(module.module), " in ", label, " has A of shape ",
+                               shape_text(down), " and B of shape ", shape_text(up),
+                               ", but they must be floats (r, K) and (N, r) of the same r."}));
+}
 
 Result<AdapterFiles> open_adapter(const FileStore& files) {
   if (!files.has(kWeightsName)) {
     return not_found(message({"Directory [", files.label(), "] has no [", kWeightsName,
                               "]; give the directory of an adapter in PEFT's layout, whose weights "
-                              "are safetensors."}));
+                              "are safetensors, or a GGUF file of one."}));
   }
   VKF_ASSIGN(const JsonConfig config, JsonConfig::load_from(files, kConfigName));
   VKF_ASSIGN(const AdapterSettings settings, read_settings(config));
   VKF_ASSIGN(MappedFile bytes, files.open(kWeightsName));
   VKF_ASSIGN(SafetensorsFile opened, SafetensorsFile::parse(std::move(bytes)));
   AdapterFiles adapter{.label = files.label_of(kWeightsName)};
-  adapter.file = std::make_shared<const SafetensorsFile>(std::move(opened));
+  const auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
+  adapter.source = file;
   std::map<std::string, ModuleParts> modules;
-  for (const auto& [full, view] : adapter.file->tensors()) {
+  for (const auto& [full, view] : file->tensors()) {
     const std::string name = full.starts_with(kPrefix) ? full.substr(17) : full;
     if (name.find(".lora_") == std::string::npos) {
       adapter.replaced.push_back({name, view});
@@ -142,13 +144,13 @@ Result<AdapterFiles> open_adapter(const FileStore& files) {
       return invalid_file(message({where, " lacks its matrix ", parts.up == nullptr ? "B" : "A",
                                    "; the file is not whole."}));
     }
-    VKF_CHECK(check_parts(where, parts));
+    AdapterModule made{.module = module, .down = *parts.down, .up = *parts.up};
+    VKF_CHECK(check_adapter_module(made, adapter.label));
     if (parts.embedding && parts.magnitude != nullptr) {
       return unsupported(message({where,
                                   " is DoRA of an embedding, which is not supported; merge "
                                   "the adapter into its model where it was trained."}));
     }
-    AdapterModule made{.module = module, .down = *parts.down, .up = *parts.up};
     if (parts.magnitude != nullptr) made.magnitude = *parts.magnitude;
     const auto rank = static_cast<double>(parts.down->shape[0]);
     made.scale = alpha_of(settings, module) / (settings.rank_stabilized ? std::sqrt(rank) : rank);

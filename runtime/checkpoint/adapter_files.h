@@ -1,5 +1,6 @@
-// Adapters of low rank in the directory layout of the PEFT library: adapter_config.json and
-// adapter_model.safetensors. An adapter changes a weight W (N, K) to
+// Adapters of low rank, and those in the directory layout of the PEFT library: adapter_config.json
+// and adapter_model.safetensors (gguf/gguf_adapter.h reads the others). An adapter changes a weight
+// W (N, K) to
 //
 //   LoRA    W + s B A, with A (r, K), B (N, r), s = alpha / r, or alpha / sqrt(r) with rsLoRA
 //   DoRA    m / |W + s B A| (W + s B A), with a magnitude m and the length of each row
@@ -39,8 +40,11 @@ struct AdapterFiles {
   std::string label;  // for messages
   std::vector<AdapterModule> modules;
   std::vector<ReplacedTensor> replaced;
-  std::shared_ptr<const SafetensorsFile> file;
+  std::shared_ptr<const void> source;  // what the views point into
 };
+
+// Checks that A and B are floats that share r. An error names the module and the adapter.
+Status check_adapter_module(const AdapterModule& module, const std::string& label);
 
 // An error names the file, and the key or tensor; a kind of adapter that vkformer does not compute
 // is kUnsupported.

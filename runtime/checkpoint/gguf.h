@@ -64,6 +64,8 @@ struct GgufTensor {
   std::span<const std::byte> bytes;
 };
 
+using GgufTensorMap = std::map<std::string, GgufTensor, std::less<>>;
+
 class GgufFile {
  public:
   // Checks a file. An error names it, and the key or tensor where there is one.
@@ -73,7 +75,7 @@ class GgufFile {
 
   const std::string& path() const { return file_.path(); }
   uint32_t version() const { return version_; }
-  const std::map<std::string, GgufTensor, std::less<>>& tensors() const { return tensors_; }
+  const GgufTensorMap& tensors() const { return tensors_; }
   const std::map<std::string, GgufValue, std::less<>>& values() const { return values_; }
 
   // Whether the metadata has the key.
@@ -100,7 +102,7 @@ class GgufFile {
 
   MappedFile file_;
   uint32_t version_ = 0;
-  std::map<std::string, GgufTensor, std::less<>> tensors_;
+  GgufTensorMap tensors_;
   std::map<std::string, GgufValue, std::less<>> values_;
 };
 

@@ -564,29 +564,41 @@ Result<Json> t5_config(const Metadata& m) {
 
 struct Architecture {
   const char* name;
-  const char* family;  // model_type
-  const char* of;      // the class
+  const char* family;   // model_type
+  const char* further;  // model types whose tensors have the same names, or ""
+  const char* of;       // the class
   Result<Json> (*config)(const Metadata& m);
   Names (*names)();
 };
 
 constexpr Architecture kArchitectures[] = {
-    {"llama", "llama", "LlamaForCausalLM", llama_config, llama_names},
-    {"qwen2", "qwen2", "Qwen2ForCausalLM", qwen2_config, plain_decoder_names},
-    {"qwen3", "qwen3", "Qwen3ForCausalLM", qwen3_config, qwen3_names},
-    {"qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM", qwen3_moe_config, qwen3_moe_names},
-    {"gemma", "gemma", "GemmaForCausalLM", gemma_config, gemma_names},
-    {"gemma2", "gemma2", "Gemma2ForCausalLM", gemma2_config, gemma2_names},
-    {"gemma3", "gemma3_text", "Gemma3ForCausalLM", gemma3_config, gemma2_names},
-    {"gemma-embedding", "gemma3_text", "Gemma3TextModel", gemma_embedding_config,
+    {"llama", "llama", "mistral mixtral", "LlamaForCausalLM", llama_config, llama_names},
+    {"qwen2", "qwen2", "", "Qwen2ForCausalLM", qwen2_config, plain_decoder_names},
+    {"qwen3", "qwen3", "", "Qwen3ForCausalLM", qwen3_config, qwen3_names},
+    {"qwen3moe", "qwen3_moe", "", "Qwen3MoeForCausalLM", qwen3_moe_config, qwen3_moe_names},
+    {"gemma", "gemma", "", "GemmaForCausalLM", gemma_config, gemma_names},
+    {"gemma2", "gemma2", "", "Gemma2ForCausalLM", gemma2_config, gemma2_names},
+    {"gemma3", "gemma3_text", "gemma3", "Gemma3ForCausalLM", gemma3_config, gemma2_names},
+    {"gemma-embedding", "gemma3_text", "", "Gemma3TextModel", gemma_embedding_config,
      gemma_embedding_names},
-    {"phi3", "phi3", "Phi3ForCausalLM", phi3_config, phi3_names},
-    {"gpt-oss", "gpt_oss", "GptOssForCausalLM", gpt_oss_config, gpt_oss_names},
-    {"bert", "bert", "BertModel", bert_config, bert_names},
-    {"nomic-bert", "nomic_bert", "NomicBertModel", nomic_bert_config, nomic_bert_names},
-    {"t5", "t5", "T5ForConditionalGeneration", t5_config, nullptr},
-    {"t5encoder", "t5", "T5EncoderModel", t5_config, nullptr},
+    {"phi3", "phi3", "", "Phi3ForCausalLM", phi3_config, phi3_names},
+    {"gpt-oss", "gpt_oss", "", "GptOssForCausalLM", gpt_oss_config, gpt_oss_names},
+    {"bert", "bert", "", "BertModel", bert_config, bert_names},
+    {"nomic-bert", "nomic_bert", "", "NomicBertModel", nomic_bert_config, nomic_bert_names},
+    {"t5", "t5", "mt5", "T5ForConditionalGeneration", t5_config, nullptr},
+    {"t5encoder", "t5", "mt5", "T5EncoderModel", t5_config, nullptr},
 };
+
+const Architecture* find_architecture(const std::string& name) {
+  const auto found = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
+                                  [&](const Architecture& one) { return name == one.name; });
+  return found == std::end(kArchitectures) ? nullptr : found;
+}
+
+// `gated`: of the feed-forward layers of T5.
+Names names_of(const Architecture& architecture, bool gated) {
+  return architecture.names != nullptr ? architecture.names() : t5_names(gated);
+}
 
 // How texts become embeddings: by pooling, then to length 1, as the format's own programs do.
 Status add_pooling(const Metadata& m, GgufModel& model) {
@@ -679,12 +691,40 @@ std::string gguf_architectures() {
   return names;
 }
 
+Result<GgufNaming> gguf_naming(const std::string& architecture, const JsonConfig& config) {
+  const Architecture* found = find_architecture(architecture);
+  if (found == nullptr) {
+    return unsupported(message({"The architecture is ", bracketed(architecture),
+                                ", which is not supported in GGUF files. Supported are ",
+                                gguf_architectures(), "."}));
+  }
+  VKF_ASSIGN(const std::string type, config.get_string("model_type"));
+  const std::string further = message({" ", found->further, " "});
+  if (type != found->family && further.find(" " + type + " ") == std::string::npos) {
+    return invalid_file(message({"The architecture is ", architecture, ", but [model_type] in ",
+                                 config.where(), " is ", bracketed(type), "."}));
+  }
+  // Models of pictures and texts have the numbers of their texts in an object.
+  const JsonConfig texts = config.has("text_config") ? config.object("text_config") : config;
+  VKF_ASSIGN(const std::string ffn, texts.get_string_or("feed_forward_proj", ""));
+  GgufNaming naming{.names = names_of(*found, ffn.starts_with("gated")),
+                    .architecture = architecture};
+  VKF_ASSIGN(naming.heads, texts.get_int_or("num_attention_heads", 0));
+  VKF_ASSIGN(naming.kv_heads, texts.get_int_or("num_key_value_heads", naming.heads));
+  return naming;
+}
+
 Result<GgufModel> read_gguf_model(const std::vector<const GgufFile*>& files) {
   const GgufFile& file = *files.front();
+  VKF_ASSIGN(const std::string kind, file.get_string_or("general.type", "model"));
+  if (kind == "adapter") {
+    return invalid_file(message({"File [", file.path(),
+                                 "] is an adapter by its [general.type] and no model; give it "
+                                 "beside its model, as --adapter or in ModelOptions::adapters."}));
+  }
   VKF_ASSIGN(const std::string name, file.get_string("general.architecture"));
-  const auto found = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
-                                  [&](const Architecture& one) { return name == one.name; });
-  if (found == std::end(kArchitectures)) {
+  const Architecture* found = find_architecture(name);
+  if (found == nullptr) {
     return unsupported(
         message({"File [", file.path(), "] has [general.architecture] as ", bracketed(name),
                  ", which is not supported in GGUF files. "
@@ -700,7 +740,7 @@ Result<GgufModel> read_gguf_model(const std::vector<const GgufFile*>& files) {
     model.config["architectures"] = Json::array({found->of});
   }
   const bool gated = m.tensor("enc.blk.0.ffn_gate.weight") != nullptr;
-  model.naming = {.names = found->names != nullptr ? found->names() : t5_names(gated),
+  model.naming = {.names = names_of(*found, gated),
                   .architecture = name,
                   .heads = model.config.value("num_attention_heads", int64_t{0}),
                   .kv_heads = model.config.value("num_key_value_heads", int64_t{0})};

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/json_config.h"
 #include "gguf/gguf_tensors.h"
 
 namespace vkformer {
@@ -23,6 +24,10 @@ struct GgufModel {
 // `files`: the parts of one model, whose first has the metadata. An error names the key and its
 // value; an architecture that vkformer has no family for is kUnsupported.
 Result<GgufModel> read_gguf_model(const std::vector<const GgufFile*>& files);
+
+// The names that the tensors of a model with this config.json have in files of the architecture. An
+// error says which one the model is of.
+Result<GgufNaming> gguf_naming(const std::string& architecture, const JsonConfig& config);
 
 // The architectures that vkformer reads: "llama, ...".
 std::string gguf_architectures();

@@ -184,16 +184,6 @@ Result<std::shared_ptr<const StoredTensors>> GgufStore::tensors() const {
   return std::shared_ptr<const StoredTensors>(std::move(kept), tensors);
 }
 
-Result<std::vector<GgufFile>> open_path(const std::string& path) {
-  const fs::path file = path_from_utf8(path);
-  const std::u8string parent = file.parent_path().u8string(), name = file.filename().u8string();
-  const auto beside =
-      make_directory_store(parent.empty() ? "." : std::string(parent.begin(), parent.end()));
-  VKF_ASSIGN(MappedFile first, MappedFile::open(path));
-  return open_parts(std::move(first), std::string(name.begin(), name.end()),
-                    [&](const std::string& part) { return beside->open(part); });
-}
-
 // The store of the only file that stands for a model, where the files have one in the place of a
 // configuration.
 std::shared_ptr<const FileStore> chosen_store(const std::shared_ptr<const FileStore>& files,
@@ -253,6 +243,16 @@ bool is_gguf_file(const std::string& path) {
   return stream.good() && GgufFile::begins(std::as_bytes(std::span(magic)));
 }
 
+Result<std::vector<GgufFile>> open_gguf_parts(const std::string& path) {
+  const fs::path file = path_from_utf8(path);
+  const std::u8string parent = file.parent_path().u8string(), name = file.filename().u8string();
+  const auto beside =
+      make_directory_store(parent.empty() ? "." : std::string(parent.begin(), parent.end()));
+  VKF_ASSIGN(MappedFile first, MappedFile::open(path));
+  return open_parts(std::move(first), std::string(name.begin(), name.end()),
+                    [&](const std::string& part) { return beside->open(part); });
+}
+
 std::shared_ptr<const FileStore> make_model_store(const std::string& path) {
   if (is_pack_file(path)) {
     return std::make_shared<LazyStore>(
@@ -260,7 +260,7 @@ std::shared_ptr<const FileStore> make_model_store(const std::string& path) {
   }
   if (!is_gguf_file(path)) return with_gguf(make_directory_store(path));
   return std::make_shared<LazyStore>(
-      [path] { return std::make_shared<GgufStore>(open_path(path), path); });
+      [path] { return std::make_shared<GgufStore>(open_gguf_parts(path), path); });
 }
 
 std::shared_ptr<const FileStore> with_gguf(std::shared_ptr<const FileStore> files) {

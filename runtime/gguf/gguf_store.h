@@ -5,6 +5,7 @@
 #pragma once
 
 #include "checkpoint/file_store.h"
+#include "checkpoint/gguf.h"
 
 namespace vkformer {
 
@@ -15,6 +16,9 @@ bool is_gguf_file(const std::string& path);
 // is_gguf_file, of a GGUF file. The first of
 // several parts ("-00001-of-00003.gguf") finds the others beside it.
 std::shared_ptr<const FileStore> make_model_store(const std::string& path);
+
+// The files of a model in this format, the first of its parts at `path`.
+Result<std::vector<GgufFile>> open_gguf_parts(const std::string& path);
 
 // The names of files that such a store may have (FileStore::has says which).
 std::vector<std::string> gguf_file_names();

@@ -21,15 +21,22 @@ std::string replaced(std::string_view text, std::string_view part, std::string_v
          std::string(text.substr(at + part.size()));
 }
 
-// A file's name in parts: "blk.{}.attn_q", "3", ".weight".
+// A file's name in parts: "blk.{}.attn_q", "3", ".weight", and of adapters ".lora_a".
 struct NameParts {
   std::string stem;
   std::string layer;
   std::string ending;
+  std::string factor;
 };
 
-NameParts parts_of(std::string_view name) {
+NameParts parts_of(std::string_view name, bool adapter) {
   NameParts parts;
+  for (const char* factor : {kGgufDown, kGgufUp}) {
+    if (!adapter || !name.ends_with(factor)) continue;
+    parts.factor = factor;
+    name.remove_suffix(parts.factor.size());
+    break;
+  }
   for (const char* ending : {".weight", ".bias"}) {
     if (!name.ends_with(ending)) continue;
     parts.ending = ending;
@@ -51,13 +58,67 @@ NameParts parts_of(std::string_view name) {
   return parts;
 }
 
+// The number that stands in a name where its pattern has a place for one.
+struct PatternMatch {
+  std::string layer;
+  std::string expert;
+};
+
+// Whether `name` is `pattern` with a number in each of its places.
+std::optional<PatternMatch> match_pattern(std::string_view pattern, std::string_view name) {
+  PatternMatch match;
+  while (!pattern.empty()) {
+    const bool layer = pattern.starts_with(kLayer), expert = pattern.starts_with(kExpert);
+    if (!layer && !expert) {
+      if (name.empty() || name.front() != pattern.front()) return std::nullopt;
+      pattern.remove_prefix(1);
+      name.remove_prefix(1);
+      continue;
+    }
+    const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    if (digits == 0 || digits > 6) return std::nullopt;
+    (layer ? match.layer : match.expert) = name.substr(0, digits);
+    name.remove_prefix(digits);
+    pattern.remove_prefix((layer ? kLayer : kExpert).size());
+  }
+  if (!name.empty()) return std::nullopt;
+  return match;
+}
+
+std::optional<GgufPlace> place_by_rule(const GgufName& rule, std::string_view name) {
+  if (rule.use == GgufUse::kIgnored) return std::nullopt;
+  // What is a whole name here has the ending of weights in files.
+  for (const std::string_view ending : {std::string_view(".weight"), std::string_view(".bias")}) {
+    std::string_view stem = name;
+    if (!rule.whole) {
+      if (!name.ends_with(ending)) continue;
+      stem.remove_suffix(ending.size());
+    }
+    const auto match = match_pattern(rule.to, stem);
+    if (!match) return std::nullopt;
+    GgufPlace place{.name = replaced(rule.from, kLayer, match->layer) + std::string(ending),
+                    .use = rule.use};
+    if (rule.use == GgufUse::kExperts) place.expert = std::stoll(match->expert);
+    return place;
+  }
+  return std::nullopt;
+}
+
+std::optional<GgufPlace> place_of_name(const GgufNaming& naming, std::string_view name) {
+  for (const GgufName& rule : naming.names) {
+    if (auto place = place_by_rule(rule, name)) return place;
+  }
+  return std::nullopt;
+}
+
 class Collector {
  public:
   Collector(const GgufNaming& naming, StoredTensors& out) : naming_(naming), out_(out) {}
 
-  Status add(const GgufFile& file, const std::string& name, const GgufTensor& tensor);
+  Status add_file(const std::string& path, const GgufTensorMap& tensors);
 
  private:
+  Status add(const std::string& name, const GgufTensor& tensor);
   // Puts a tensor under a name; no other may have it.
   Status put(const std::string& name, GgmlType type, Shape shape, std::span<const std::byte> bytes);
   Status put_halves(const std::string& name, const GgufTensor& tensor, int64_t heads);
@@ -89,7 +150,6 @@ Status Collector::put(const std::string& name, GgmlType type, Shape shape,
   return {};
 }
 
-// Row h E + 2 j + s of the file, of head h, is row h E + s E / 2 + j here.
 Status Collector::put_halves(const std::string& name, const GgufTensor& tensor, int64_t heads) {
   const int64_t rows = tensor.shape[0];
   if (heads < 1 || rows % heads != 0 || rows / heads % 2 != 0) {
@@ -103,9 +163,8 @@ Status Collector::put_halves(const std::string& name, const GgufTensor& tensor, 
   const auto width = static_cast<size_t>(rows / heads);
   const std::span<std::byte> to = own(tensor.bytes.size());
   for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
-    const size_t head = row / width, place = row % width;
-    const size_t from = head * width + place % (width / 2) * 2 + place / (width / 2);
-    std::memcpy(to.data() + row * row_bytes, tensor.bytes.data() + from * row_bytes, row_bytes);
+    std::memcpy(to.data() + gguf_half_row(row, width) * row_bytes,
+                tensor.bytes.data() + row * row_bytes, row_bytes);
   }
   return put(name, tensor.type, tensor.shape, to);
 }
@@ -135,20 +194,20 @@ Status Collector::put_experts(const std::string& name, const GgufTensor& tensor)
   return {};
 }
 
-Status Collector::add(const GgufFile& file, const std::string& name, const GgufTensor& tensor) {
-  path_ = &file.path();
+Status Collector::add(const std::string& name, const GgufTensor& tensor) {
   name_ = name;
-  const NameParts parts = parts_of(name);
+  const NameParts parts = parts_of(name, naming_.adapter);
   const auto rule = std::find_if(naming_.names.begin(), naming_.names.end(),
                                  [&](const GgufName& one) { return parts.stem == one.from; });
   if (rule == naming_.names.end() || (parts.ending.empty() && rule->use != GgufUse::kIgnored)) {
-    return unsupported(message({"File [", file.path(), "] has the tensor ", bracketed(name),
+    return unsupported(message({"File [", *path_, "] has the tensor ", bracketed(name),
                                 ", which vkformer does not know in the architecture ",
                                 naming_.architecture, "."}));
   }
-  const std::string to =
-      replaced(rule->to, kLayer, parts.layer) + (rule->whole ? std::string() : parts.ending);
-  switch (rule->use) {
+  const std::string to = replaced(rule->to, kLayer, parts.layer) +
+                         (rule->whole ? std::string() : parts.ending) + parts.factor;
+  const bool by_rows = rule->use == GgufUse::kQueries || rule->use == GgufUse::kKeys;
+  switch (by_rows && parts.factor == kGgufDown ? GgufUse::kPlain : rule->use) {
     case GgufUse::kIgnored:
       return {};
     case GgufUse::kQueries:
@@ -165,18 +224,54 @@ Status Collector::add(const GgufFile& file, const std::string& name, const GgufT
   return put(to, tensor.type, tensor.shape, tensor.bytes);
 }
 
+Status Collector::add_file(const std::string& path, const GgufTensorMap& tensors) {
+  path_ = &path;
+  out_.files.push_back(path);
+  for (const auto& [name, tensor] : tensors) VKF_CHECK(add(name, tensor));
+  return {};
+}
+
 }  // namespace
+
+std::optional<GgufPlace> gguf_place(const GgufNaming& naming, const std::string& name) {
+  if (auto place = place_of_name(naming, name)) return place;
+  if (auto place = place_of_name(naming, "model." + name)) return place;
+  std::string_view rest = name;
+  for (size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+    rest.remove_prefix(dot + 1);
+    if (auto place = place_of_name(naming, rest)) return place;
+  }
+  return std::nullopt;
+}
+
+bool gguf_ignores(const GgufNaming& naming, const std::string& file_name) {
+  const NameParts parts = parts_of(file_name, false);
+  return std::any_of(naming.names.begin(), naming.names.end(), [&](const GgufName& one) {
+    return one.use == GgufUse::kIgnored && parts.stem == one.from;
+  });
+}
+
+// Row h E + 2 j + s of a file, of head h, is row h E + s E / 2 + j of the model.
+size_t gguf_half_row(size_t row, size_t width) {
+  const size_t place = row % width;
+  return row - place + place % 2 * (width / 2) + place / 2;
+}
 
 Result<std::shared_ptr<const StoredTensors>> gguf_tensors(const std::vector<const GgufFile*>& files,
                                                           const GgufNaming& naming) {
   auto stored = std::make_shared<StoredTensors>();
   Collector collector(naming, *stored);
   for (const GgufFile* file : files) {
-    stored->files.push_back(file->path());
-    for (const auto& [name, tensor] : file->tensors()) {
-      VKF_CHECK(collector.add(*file, name, tensor));
-    }
+    VKF_CHECK(collector.add_file(file->path(), file->tensors()));
   }
+  return std::shared_ptr<const StoredTensors>(std::move(stored));
+}
+
+Result<std::shared_ptr<const StoredTensors>> gguf_tensors(const std::string& path,
+                                                          const GgufTensorMap& tensors,
+                                                          const GgufNaming& naming) {
+  auto stored = std::make_shared<StoredTensors>();
+  VKF_CHECK(Collector(naming, *stored).add_file(path, tensors));
   return std::shared_ptr<const StoredTensors>(std::move(stored));
 }
 

@@ -4,6 +4,8 @@
 // Threading: pure functions.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "checkpoint/file_store.h"
@@ -35,11 +37,38 @@ struct GgufNaming {
   std::string architecture;  // for messages
   int64_t heads = 0;         // of kQueries
   int64_t kv_heads = 0;      // of kKeys
+  // The tensors are A and B of an adapter, whose names are a tensor's and kGgufDown or kGgufUp. B
+  // has that tensor's rows, and A its columns, so that only B changes their order.
+  bool adapter = false;
 };
+
+inline constexpr const char* kGgufDown = ".lora_a";
+inline constexpr const char* kGgufUp = ".lora_b";
+
+// Where a model's tensor stands in a file: the other way round.
+struct GgufPlace {
+  std::string name;  // in the file
+  GgufUse use = GgufUse::kPlain;
+  int64_t expert = -1;  // of kExperts: its place along the first axis
+};
+
+// The place of the tensor that a model calls `name`. A class around it may have added a prefix to
+// the name, or taken one away. Nothing: the format has no place for it.
+std::optional<GgufPlace> gguf_place(const GgufNaming& naming, const std::string& name);
+
+// Whether a model does without that tensor of a file, since it is read elsewhere or not used.
+bool gguf_ignores(const GgufNaming& naming, const std::string& file_name);
+
+// The row of a model's matrix that a file has as row `row`, of heads of `width` rows.
+size_t gguf_half_row(size_t row, size_t width);
 
 // The tensors of all files of a model. An error names a tensor that no name fits, or that has not
 // the shape which its use needs.
 Result<std::shared_ptr<const StoredTensors>> gguf_tensors(const std::vector<const GgufFile*>& files,
+                                                          const GgufNaming& naming);
+// The same of some tensors of the file `path`.
+Result<std::shared_ptr<const StoredTensors>> gguf_tensors(const std::string& path,
+                                                          const GgufTensorMap& tensors,
                                                           const GgufNaming& naming);
 
 }  // namespace vkformer

@@ -295,6 +295,18 @@ Result<const WordCut*> find_cut(const GgufFile& file) {
                ", a way of cutting words that vkformer does not know. It knows ", known, "."}));
 }
 
+// The steps of a tokenizer one after the other, without what only offsets depend on.
+void add_flat(const Json& step, const char* key, Json& flat) {
+  if (!step.is_object()) return;
+  if (step.value("type", "") == "Sequence" && step.contains(key)) {
+    for (const Json& one : step[key]) add_flat(one, key, flat);
+    return;
+  }
+  Json plain = step;
+  plain.erase("trim_offsets");
+  flat.push_back(std::move(plain));
+}
+
 Json words_of(const WordCut& cut) {
   Json steps = Json::array();
   if (cut.digits == Digits::kOneByOne) {
@@ -601,6 +613,26 @@ Result<std::string> tokenizer_model(const GgufFile& file) {
 }
 
 }  // namespace
+
+Json gguf_steps(const Json& step, const char* key) {
+  Json flat = Json::array();
+  add_flat(step, key, flat);
+  return flat;
+}
+
+std::string gguf_word_cut(const Json& tokenizer) {
+  const Json words = gguf_steps(tokenizer.value("pre_tokenizer", Json()), "pretokenizers");
+  const Json normalizer = gguf_steps(tokenizer.value("normalizer", Json()), "normalizers");
+  const bool whole_words = tokenizer["model"].value("ignore_merges", false);
+  for (const WordCut& cut : word_cuts()) {
+    const Json composed = cut.composed ? Json::array({step("NFC")}) : Json::array();
+    if (cut.whole_words != whole_words || composed != normalizer) continue;
+    if (gguf_steps(words_of(cut), "pretokenizers") != words) continue;
+    // "default" is what older files have, whatever they mean.
+    return std::string(cut.names[cut.names[0] == "default" ? 1 : 0]);
+  }
+  return {};
+}
 
 Result<std::string> gguf_tokenizer_json(const GgufFile& file) {
   VKF_ASSIGN(const std::string model, tokenizer_model(file));

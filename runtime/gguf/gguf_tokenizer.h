@@ -6,6 +6,7 @@
 // Threading: pure functions.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "checkpoint/gguf.h"
@@ -17,5 +18,12 @@ namespace vkformer {
 Result<std::string> gguf_tokenizer_json(const GgufFile& file);
 // Special tokens by their roles, and chat templates.
 Result<std::string> gguf_tokenizer_config(const GgufFile& file);
+
+// The name in files of the way that a tokenizer.json of byte-level BPE cuts words; "" where none of
+// the known ways is the same.
+std::string gguf_word_cut(const nlohmann::json& tokenizer);
+// The steps in a Sequence, whose list has the name `key`, or a step alone, or none: as a list,
+// without what only offsets depend on.
+nlohmann::json gguf_steps(const nlohmann::json& step, const char* key);
 
 }  // namespace vkformer

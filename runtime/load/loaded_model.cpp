@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "gguf/gguf_adapter.h"
 #include "gguf/gguf_store.h"
 #include "load/weight_places.h"
 #include "model/family_traits.h"
@@ -181,11 +182,11 @@ Result<std::vector<ScaledAdapter>> open_adapters(const FileStore& model,
                                                  const std::vector<AdapterChoice>& choices) {
   std::vector<ScaledAdapter> adapters;
   for (const StoredAdapter& stored : model.adapters()) {
-    VKF_ASSIGN(AdapterFiles files, open_adapter(*stored.files));
+    VKF_ASSIGN(AdapterFiles files, open_adapter_for(model, *stored.files));
     adapters.push_back({std::make_shared<const AdapterFiles>(std::move(files)), stored.scale});
   }
   for (const AdapterChoice& choice : choices) {
-    VKF_ASSIGN(AdapterFiles files, open_adapter(*make_directory_store(choice.directory)));
+    VKF_ASSIGN(AdapterFiles files, open_adapter_for(model, *make_adapter_store(choice.directory)));
     adapters.push_back({std::make_shared<const AdapterFiles>(std::move(files)), choice.scale});
   }
   return adapters;

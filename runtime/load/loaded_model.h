@@ -102,7 +102,7 @@ class LoadedModel {
   uint64_t host_weight_bytes_ = 0;
 };
 
-// The adapters of these directories, opened.
+// The adapters of these directories and files, opened.
 Result<std::vector<ScaledAdapter>> open_adapters(const FileStore& model,
                                                  const std::vector<AdapterChoice>& choices);
 

@@ -6,10 +6,10 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "checkpoint/adapter_files.h"
 #include "checkpoint/message_text.h"
 #include "checkpoint/pack_file.h"
 #include "checkpoint/replace_file.h"
+#include "gguf/gguf_adapter.h"
 #include "gguf/gguf_store.h"
 #include "load/loaded_model.h"
 #include "load/quantise_model.h"
@@ -85,13 +85,15 @@ Status add_directory(const std::string& directory, PackContents& contents) {
   return {};
 }
 
-Status add_adapters(const std::vector<AdapterChoice>& choices, PackContents& contents) {
+Status add_adapters(const std::string& model, const std::vector<AdapterChoice>& choices,
+                    PackContents& contents) {
   for (size_t i = 0; i < choices.size(); ++i) {
-    const auto store = make_directory_store(choices[i].directory);
-    VKF_CHECK(open_adapter(*store));
+    const auto store = make_adapter_store(choices[i].directory);
+    VKF_CHECK(open_adapter_for(*make_model_store(model), *store));
     const std::string folder = "adapters/" + std::to_string(i);
-    for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
-      VKF_CHECK(contents.add(*store, name, folder + "/" + name));
+    for (const char* name :
+         {kGgufAdapterName, "adapter_config.json", "adapter_model.safetensors"}) {
+      if (store->has(name)) VKF_CHECK(contents.add(*store, name, folder + "/" + name));
     }
     contents.adapters.emplace_back(folder, double{choices[i].scale});
   }
@@ -156,7 +158,7 @@ Result<PackInfo> pack_directory(const std::string& model, const std::string& tar
   PackContents contents;
   if (!is_gguf_file(model)) {
     VKF_CHECK(add_directory(model, contents));
-    VKF_CHECK(add_adapters(options.adapters, contents));
+    VKF_CHECK(add_adapters(model, options.adapters, contents));
   } else if (model.find("-of-") != std::string::npos || !options.adapters.empty()) {
     return unsupported(message({"[", model,
                                 "] A GGUF file is packed as it is only if it has one part and no "

@@ -93,6 +93,23 @@ Status make_target(const fs::path& from, const fs::path& to, const std::string& 
 
 }  // namespace
 
+QuantiseReport count_stored(const Checkpoint& checkpoint) {
+  QuantiseReport report;
+  for (const std::string& name : checkpoint.names()) {
+    const TensorView& view = *checkpoint.find(name);
+    ++report.tensors;
+    if (view.blocks != nullptr && view.blocks->coded != nullptr) {
+      report.bytes_before += view.blocks->coded->bytes();
+      continue;
+    }
+    report.bytes_before += view.bytes.size();
+    if (view.blocks != nullptr) {
+      report.bytes_before += view.blocks->scales.size() + view.blocks->minima.size();
+    }
+  }
+  return report;
+}
+
 Result<QuantiseReport> quantise_directory(const std::string& model, const std::string& target,
                                           const QuantiseOptions& options) {
   const auto format = matrix_format_of(options.weights);
@@ -127,19 +144,9 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
   VKF_CHECK(is_gguf_file(model) ? write_files(*files, to, target) : copy_files(from, to, target));
   if (!is_gguf_file(model)) VKF_CHECK(write_plain_config(*files, target));
   VKF_CHECK(write_safetensors(target + "/model.safetensors", made.tensors));
-  QuantiseReport report{.matrices = made.matrices, .bytes_after = made.bytes};
-  for (const std::string& name : checkpoint.names()) {
-    const TensorView& view = *checkpoint.find(name);
-    ++report.tensors;
-    if (view.blocks != nullptr && view.blocks->coded != nullptr) {
-      report.bytes_before += view.blocks->coded->bytes();
-      continue;
-    }
-    report.bytes_before += view.bytes.size();
-    if (view.blocks != nullptr) {
-      report.bytes_before += view.blocks->scales.size() + view.blocks->minima.size();
-    }
-  }
+  QuantiseReport report = count_stored(checkpoint);
+  report.matrices = made.matrices;
+  report.bytes_after = made.bytes;
   return report;
 }
 

@@ -2,6 +2,7 @@
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/llama.h"
+#include "model/text_decoder.h"
 
 namespace vkformer {
 namespace {
@@ -13,7 +14,7 @@ Status read_qwen3_rest(const JsonConfig& config, DecoderConfig& block) {
 
 }  // namespace
 
-Result<std::unique_ptr<ModelFamily>> load_qwen3(const ModelFiles& files) {
+Result<LlamaKind> qwen3_kind(const JsonConfig& config) {
   LlamaKind kind{.family = "qwen3",
                  .architecture = "Qwen3ForCausalLM",
                  .vocabulary = 151936,
@@ -22,7 +23,12 @@ Result<std::unique_ptr<ModelFamily>> load_qwen3(const ModelFiles& files) {
                  .ffn = 22016,
                  .max_positions = 32768,
                  .read_rest = read_qwen3_rest};
-  VKF_ASSIGN(kind.biases, read_attention_biases(files.config));
+  VKF_ASSIGN(kind.biases, read_attention_biases(config));
+  return kind;
+}
+
+Result<std::unique_ptr<ModelFamily>> load_qwen3(const ModelFiles& files) {
+  VKF_ASSIGN(const LlamaKind kind, qwen3_kind(files.config));
   return load_llama_kind(files, kind);
 }
 

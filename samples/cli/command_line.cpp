@@ -101,7 +101,7 @@ void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters)
         choice.scale = std::strtof(text.c_str() + equals + 1, &end);
         if (end == text.c_str() + equals + 1 || *end != '\0' || !std::isfinite(choice.scale)) {
           throw CLI::ValidationError(
-              "--adapter", "[" + text + "] must be DIR or DIR=SCALE, with a finite number.");
+              "--adapter", "[" + text + "] must be PATH or PATH=SCALE, with a finite number.");
         }
         choice.directory.resize(equals);
       }
@@ -111,8 +111,9 @@ void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters)
   };
   command
       .add_option("--adapter", read,
-                  "directory of a LoRA or DoRA adapter (PEFT), with =SCALE (1); again for more")
-      ->type_name("DIR[=SCALE]")
+                  "LoRA or DoRA adapter, a directory (PEFT) or a GGUF file, with =SCALE (1); again "
+                  "for more")
+      ->type_name("PATH[=SCALE]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }

@@ -28,15 +28,15 @@ bool is_own(const OptionFacts& facts) {
          });
 }
 
-// Whether values are paths; of "DIR[=SCALE]" what comes before the sign is one.
+// Whether values are paths; of "PATH[=SCALE]" what comes before the sign is one.
 bool names_files(const OptionFacts& facts) {
   return facts.kind == ValueKind::kFile || facts.kind == ValueKind::kFolder ||
-         facts.value.starts_with("DIR");
+         facts.value.starts_with("DIR") || facts.value.starts_with("PATH[");
 }
 
 // A path as the marks of what it leads to, since it may be another one on every machine.
 Result<Json> file_value(const OptionFacts& facts, const std::string& value) {
-  const size_t equals = facts.value.starts_with("DIR[") ? value.rfind('=') : std::string::npos;
+  const size_t equals = facts.value.starts_with("PATH[") ? value.rfind('=') : std::string::npos;
   const Result<Json> marks = path_marks(value.substr(0, equals));
   if (!marks) return marks.error().with_context("[" + name_of(facts) + "]");
   if (equals == std::string::npos) return *marks;

@@ -11,20 +11,35 @@ namespace {
 struct QuantizeOptions {
   std::string model;
   std::string target;
-  QuantiseOptions settings;
+  std::string weights;  // empty: q8, or q8_0 in a GGUF file
+  std::vector<AdapterChoice> adapters;
 };
+
+bool names_gguf(const std::string& path) {
+  return path.ends_with(".gguf");
+}
+
+// Sets `weights` to the name of the format that is used.
+Result<QuantiseReport> quantize(const QuantizeOptions& options, std::string& weights) {
+  const bool gguf = names_gguf(options.target);
+  weights = !options.weights.empty() ? options.weights : gguf ? "q8_0" : "q8";
+  const auto format = choice_from_name<WeightFormat>(weights);
+  if (!format) return format.error();
+  return gguf ? write_gguf(options.model, options.target, {*format, options.adapters})
+              : quantise_model(options.model, options.target, {*format, options.adapters});
+}
 
 std::string megabytes(uint64_t bytes) {
   return fixed(static_cast<double>(bytes) / 1e6, 2) + " MB";
 }
 
 int run_quantize(const CommonOptions& common, const QuantizeOptions& options) {
-  const Result<QuantiseReport> done =
-      quantise_model(options.model, options.target, options.settings);
+  std::string weights;
+  const Result<QuantiseReport> done = quantize(options, weights);
   if (!done) return report(done.error());
   if (common.json) {
     Json json;
-    json["weights"] = choice_name(options.settings.weights);
+    json["weights"] = weights;
     json["tensors"] = done->tensors;
     json["matrices"] = done->matrices;
     json["bytes_before"] = done->bytes_before;
@@ -33,9 +48,8 @@ int run_quantize(const CommonOptions& common, const QuantizeOptions& options) {
     return kExitOk;
   }
   print_line(std::to_string(done->matrices) + " of " + std::to_string(done->tensors) +
-             " tensors in " + choice_name(options.settings.weights) + ": " +
-             megabytes(done->bytes_before) + " became " + megabytes(done->bytes_after) + " in " +
-             options.target);
+             " tensors in " + weights + ": " + megabytes(done->bytes_before) + " became " +
+             megabytes(done->bytes_after) + " in " + options.target);
   return kExitOk;
 }
 
@@ -43,20 +57,26 @@ int run_quantize(const CommonOptions& common, const QuantizeOptions& options) {
 
 void add_quantize_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
-      "quantize", "Write a model directory whose matrices take less room; needs no device.");
+      "quantize",
+      "Write a model directory, or a GGUF file, whose matrices take less room; needs no device.");
   const auto options = std::make_shared<QuantizeOptions>();
   add_model_argument(*command, line, options->model);
   add_folder_option(*command, "OUT", options->target,
-                    "directory to write, made where it is missing")
+                    "directory to write, made where it is missing; or a file that ends with .gguf")
       ->required();
-  add_choice<WeightFormat>(*command, "--weights", options->settings.weights, "format of matrices",
-                           {"q8", "q4", "q4m", "bf16", "f16"});
-  add_adapter_option(*command, options->settings.adapters);
+  command
+      ->add_option("--weights", options->weights,
+                   "format of matrices: q8, q4, q4m, bf16 or f16 (q8); in a GGUF file q8_0, q4_0, "
+                   "q4_1, bf16, f16 or f32 (q8_0)")
+      ->check(CLI::IsMember(std::vector<std::string>{"q8", "q4", "q4m", "bf16", "f16", "f32",
+                                                     "q8_0", "q4_0", "q4_1"}));
+  add_adapter_option(*command, options->adapters);
   add_output_options(*command, line.common);
   add_examples(*command,
                "  vkformer quantize models/g2p-en /tmp/g2p-q8\n"
                "  vkformer quantize models/g2p-en /tmp/g2p-q4 --weights q4\n"
-               "  vkformer generate /tmp/g2p-q4 attention\n");
+               "  vkformer generate /tmp/g2p-q4 attention\n"
+               "  vkformer quantize models/llama /tmp/llama.gguf --weights q8_0\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_quantize(line.common, *options); };
   });

@@ -659,6 +659,38 @@ static void test_quantise(const char* model) {
   vkf_description_free(description);
 }
 
+static void test_pack(const char* model) {
+  vkf_pack_options options = {0};
+  vkf_pack_report report = {0};
+  vkf_gguf_options gguf = {0};
+  vkf_source* source = NULL;
+  const char* adapters[1] = {"absent"};
+  int digits = 0, i;
+  options.struct_size = sizeof options;
+  report.struct_size = sizeof report;
+  gguf.struct_size = sizeof gguf;
+  FAILS(vkf_pack_model(NULL, "c_packed", NULL, NULL, error), VKF_INVALID_ARGUMENT, "model");
+  FAILS(vkf_pack_model(model, NULL, NULL, NULL, error), VKF_INVALID_ARGUMENT, "target");
+  FAILS(vkf_pack_model("absent", "c_packed", NULL, NULL, error), VKF_NOT_FOUND, "absent");
+  options.weights = "q3";
+  FAILS(vkf_pack_model(model, "c_packed", &options, NULL, error), VKF_INVALID_ARGUMENT, "q3");
+  options.weights = NULL;
+  options.adapters = adapters;
+  options.adapter_count = 1;
+  FAILS(vkf_pack_model(model, "c_packed", &options, NULL, error), VKF_NOT_FOUND, "absent");
+  options.adapter_count = 0;
+  OK(vkf_pack_model(model, "c_packed", &options, &report, error));
+  CHECK(report.size > 1000 && report.files >= 2);
+  for (i = 0; i < 32; ++i) digits += report.sha256[i] != 0;
+  CHECK(digits > 16);
+  OK(vkf_source_pack("c_packed", 0, &source, error));
+  vkf_source_free(source);
+  FAILS(vkf_write_gguf(NULL, "c.gguf", NULL, NULL, error), VKF_INVALID_ARGUMENT, "model");
+  FAILS(vkf_write_gguf("absent", "c.gguf", NULL, NULL, error), VKF_NOT_FOUND, "absent");
+  gguf.weights = "q8";
+  FAILS(vkf_write_gguf(model, "c.gguf", &gguf, NULL, error), VKF_INVALID_ARGUMENT, "q8_0");
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) {
     fprintf(stderr, "usage: values_test MODEL PICTURE_MODEL SOUND_MODEL\n");
@@ -680,6 +712,7 @@ int main(int argc, char** argv) {
   test_descriptions(argv[1]);
   test_stop_strings();
   test_quantise(argv[1]);
+  test_pack(argv[1]);
   vkf_error_free(error);
   return summary("values_test");
 }

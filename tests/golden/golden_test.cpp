@@ -3,9 +3,11 @@
 
 #include <map>
 
+#include "checkpoint/temp_dir.h"
 #include "support/golden_generation.h"
 #include "support/test_device.h"
 #include "vkformer/operators.h"
+#include "vkformer/quantise.h"
 
 namespace vkformer::testing {
 namespace {
@@ -94,13 +96,15 @@ std::vector<AdapterChoice> adapters_of(const GoldenCase& golden) {
   return adapters;
 }
 
-void run_model_case(const Device& device, const GoldenCase& golden) {
+// `path`: of a model that stands for the case's own; or empty.
+void run_model_case(const Device& device, const GoldenCase& golden, const std::string& path = {}) {
   const std::vector<AdapterChoice> adapters = adapters_of(golden);
   ModelOptions options;
   options.adapters = adapters;
   // Other scales first, so that the right ones are those of set_adapter_scales.
   for (AdapterChoice& adapter : options.adapters) adapter.scale = 0.25f - adapter.scale;
-  auto model = Model::load(device, golden.path(adapters.empty() ? "model" : "base"), options);
+  const std::string own = golden.path(adapters.empty() ? "model" : "base");
+  auto model = Model::load(device, path.empty() ? own : path, options);
   REQUIRE_MESSAGE(model.ok(), golden.name << ": " << model.error().message);
   auto session = Session::create(*model);
   REQUIRE(session.ok());
@@ -111,7 +115,9 @@ void run_model_case(const Device& device, const GoldenCase& golden) {
   RunOptions taps;
   taps.attentions = true;
   taps.hidden_states = true;
-  const TensorMap expected = golden.tensors("expected.safetensors");
+  TensorMap expected = golden.tensors("expected.safetensors");
+  // BERT's pooler has no place in a GGUF file.
+  if (!path.empty()) expected.erase("pooler_output");
   const auto outputs = session->run(golden.pass_inputs(), taps);
   REQUIRE_MESSAGE(outputs.ok(), golden.name << ": " << outputs.error().message);
   check_all(golden, expected, *outputs);
@@ -170,6 +176,49 @@ TEST_SUITE("model") {
     const std::vector<GoldenCase> cases = golden_cases_with("base/config.json");
     CHECK(cases.size() >= 5);
     for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
+  }
+
+  TEST_CASE("models written to GGUF files give their golden outputs and ids") {
+    if (!have_test_device()) return;
+    const test::TempDir dir;
+    std::map<std::string, int> written;
+    for (const char* file : {"model/config.json", "model/model.gguf"}) {
+      for (const GoldenCase& golden : golden_cases_with(file)) {
+        const bool gguf = std::string_view(file) == "model/model.gguf";
+        const std::string path = dir.file("written.gguf");
+        const auto report =
+            write_gguf(golden.path(gguf ? file : "model"), path, {.weights = WeightFormat::kF32});
+        if (!report.ok()) {
+          CHECK_MESSAGE((!gguf && report.error().code == ErrorCode::kUnsupported),
+                        golden.name << ": " << report.error().message);
+          continue;
+        }
+        ++written[gguf ? "gguf" : golden.facts.value("family", "")];
+        run_model_case(*test_device(), golden, path);
+      }
+    }
+    CHECK(written["gguf"] >= 15);
+    for (const char* family : {"llama", "qwen2", "gemma", "phi3", "bert", "t5"}) {
+      CHECK_MESSAGE(written[family] >= 1, family);
+    }
+  }
+
+  TEST_CASE("models with adapters in GGUF files give the same golden outputs") {
+    if (!have_test_device()) return;
+    int tried = 0;
+    for (GoldenCase& golden : golden_cases_with("base/config.json")) {
+      bool changed = false;
+      for (Json& one : golden.facts["adapters"]) {
+        const std::string file = one.at("folder").get<std::string>() + ".gguf";
+        if (!std::filesystem::exists(golden.path(file))) continue;
+        one["folder"] = file;
+        changed = true;
+      }
+      if (!changed) continue;
+      ++tried;
+      run_model_case(*test_device(), golden);
+    }
+    CHECK(tried >= 2);
   }
 
   TEST_CASE("a model packed as halves stays near its golden outputs") {

@@ -87,5 +87,29 @@ namespace Vkformer
                 return QuantizeReport.Of(&report);
             }
         }
+
+        /// <summary>Writes a model, a directory or a GGUF file, as the GGUF file `target`.</summary>
+        public static QuantizeReport WriteGguf(string model, string target, GgufOptions options = null)
+        {
+            using (var arena = new Arena())
+            {
+                var report = new vkf_quantise_report { struct_size = (uint)sizeof(vkf_quantise_report) };
+                Library.Check(Native.vkf_write_gguf(Utf8.Needed(model, "model"), Utf8.Needed(target, "target"),
+                    arena.Put((options ?? new GgufOptions()).Fill(arena)), &report, Library.Error));
+                return QuantizeReport.Of(&report);
+            }
+        }
+
+        /// <summary>Writes a model as one file, which Source.Pack loads, from a place in an archive, too.</summary>
+        public static PackReport Pack(string model, string target, PackOptions options = null)
+        {
+            using (var arena = new Arena())
+            {
+                var report = new vkf_pack_report { struct_size = (uint)sizeof(vkf_pack_report) };
+                Library.Check(Native.vkf_pack_model(Utf8.Needed(model, "model"), Utf8.Needed(target, "target"),
+                    arena.Put((options ?? new PackOptions()).Fill(arena)), &report, Library.Error));
+                return PackReport.Of(&report);
+            }
+        }
     }
 }

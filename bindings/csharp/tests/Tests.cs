@@ -733,6 +733,12 @@ internal static unsafe class Tests
         QuantizeReport report = Directories.Quantize(Plays, target, new QuantizeOptions { Weights = "q8" });
         Check(report.BytesAfter < report.BytesBefore, "smaller");
         Directory.Delete(target, true);
+        PackReport pack = Directories.Pack(Plays, target);
+        Same(pack.Size, (ulong)new FileInfo(target).Length, "bytes of a pack");
+        Same(pack.Sha256.Length, 32, "bytes of a hash");
+        Same((long)Directories.Describe(target).TensorCount, (long)Directories.Describe(Plays).TensorCount, "packed tensors");
+        File.Delete(target);
+        Fails(() => Directories.WriteGguf(Plays, target, new GgufOptions { Weights = "q8" }));
     }
 
     private static void Streaming()

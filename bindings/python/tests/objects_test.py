@@ -128,6 +128,30 @@ class Models(unittest.TestCase):
             self.assertLess(report.bytes_after, report.bytes_before)
             self.assertTrue(vkformer.load(Path(folder) / "small", DEVICE).generate("ROMEO:", max_new_tokens=4).text)
 
+    def test_pack(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / "spear.vkfpack"
+            report = vkformer.pack(SPEAR, target)
+            self.assertEqual(report.size, target.stat().st_size)
+            self.assertGreaterEqual(report.files, 3)
+            self.assertRegex(report.sha256, "^[0-9a-f]{64}$")
+            text = vkformer.load(target, DEVICE).generate("ROMEO:", max_new_tokens=4).text
+            self.assertEqual(text, vkformer.load(SPEAR, DEVICE).generate("ROMEO:", max_new_tokens=4).text)
+            smaller = vkformer.pack(SPEAR, Path(folder) / "q8.vkfpack", "q8")
+            self.assertLess(smaller.size, report.size)
+            with self.assertRaisesRegex(vkformer.InvalidArgumentError, "q3"):
+                vkformer.pack(SPEAR, target, "q3")
+
+    def test_write_gguf(self):
+        llama = Path(__file__).resolve().parents[3] / "tests/golden/llama-gqa/model"
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / "small.gguf"
+            report = vkformer.write_gguf(llama, target, "f32")
+            self.assertGreater(report.matrices, 4)
+            self.assertEqual(vkformer.describe(target).family, "llama")
+            with self.assertRaisesRegex(vkformer.InvalidArgumentError, "q8"):
+                vkformer.write_gguf(llama, target, "q8")
+
 
 class Arrays(unittest.TestCase):
     def test_in_and_out(self):

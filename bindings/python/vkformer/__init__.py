@@ -21,8 +21,8 @@ from .errors import (BusyError, CancelledError, ClosedError, DeviceLostError, Dr
                      InvalidArgumentError, InvalidFileError, NotFoundError, OutOfMemoryError, QueueFullError,
                      UnsupportedError, VkformerError)
 from .media import Audio, Image, ImageProcessor, LogMel, LogMelInfo
-from .models import (Family, FileReader, Load, MemoryNeeds, Model, ModelInfo, QuantizeReport, Source, TensorInfo,
-                     describe, families, memory_needs, quantize)
+from .models import (Family, FileReader, Load, MemoryNeeds, Model, ModelInfo, PackReport, QuantizeReport, Source,
+                     TensorInfo, describe, families, memory_needs, pack, quantize, write_gguf)
 from .operators import (OperatorCosts, OperatorTensor, RecordedOperator, conformance, conformance_page,
                         operator_names, run_operator)
 from .sessions import (Advance, Batch, BatchCounters, Counters, FrameEstimate, FrameProgress, FrameScheduler,
@@ -47,4 +47,4 @@ def api_version() -> int:
 __all__ = [name for name in globals() if not name.startswith("_") and name[0].isupper()] + [
     "api_version", "attention_page", "conformance", "conformance_page", "default_device", "describe", "devices",
     "families", "heat_map_png", "library_version", "load", "measure_heads", "memory_needs", "operator_names",
-    "overlay_png", "quantize", "run_operator"]
+    "overlay_png", "pack", "quantize", "run_operator", "write_gguf"]

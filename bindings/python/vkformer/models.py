@@ -92,6 +92,15 @@ class QuantizeReport:
     bytes_after: int
 
 
+@dataclass(frozen=True)
+class PackReport:
+    """What pack() wrote: bytes, files in it, and the SHA-256 of its header, which has theirs."""
+
+    size: int
+    files: int
+    sha256: str
+
+
 def _info(description: Handle) -> ModelInfo:
     with description:
         made = get("vkf_description_get", description)
@@ -125,6 +134,34 @@ def quantize(model: str | os.PathLike[str], target: str | os.PathLike[str], weig
         options = fill("vkf_quantise_options", {"weights": weights}, keep, "quantize()")
         call("vkf_quantise_model", model, target, ctypes.byref(options), ctypes.byref(report))
     return QuantizeReport(**read(report))
+
+
+Adapters = Union[Mapping[Any, float], Sequence[Any]]
+
+
+def write_gguf(model: str | os.PathLike[str], target: str | os.PathLike[str], weights: str = "q8_0",
+               adapters: Adapters | None = None) -> QuantizeReport:
+    """Writes a model, a directory or a GGUF file, as the GGUF file `target`, with weights in "q8_0",
+    "q4_0", "q4_1", "bf16", "f16" or "f32" and adapters (paths, or a dict of their scales) merged."""
+    report = _c.sized("vkf_quantise_report")
+    with Keep() as keep:
+        options = fill("vkf_gguf_options", {"weights": weights}, keep, "write_gguf()")
+        _set_adapters(options, adapters)
+        call("vkf_write_gguf", model, target, ctypes.byref(options), ctypes.byref(report))
+    return QuantizeReport(**read(report))
+
+
+def pack(model: str | os.PathLike[str], target: str | os.PathLike[str], weights: str | None = None,
+         adapters: Adapters | None = None) -> PackReport:
+    """Writes a model as one file that Source.pack() loads, from a place in an archive, too. `weights`
+    quantizes it first ("q8", "q4", "q4m", "bf16", "f16") and merges adapters, which else are packed
+    beside it."""
+    report = _c.sized("vkf_pack_report")
+    with Keep() as keep:
+        options = fill("vkf_pack_options", {"weights": weights}, keep, "pack()")
+        _set_adapters(options, adapters)
+        call("vkf_pack_model", model, target, ctypes.byref(options), ctypes.byref(report))
+    return PackReport(report.size, report.files, bytes(report.sha256).hex())
 
 
 class FileReader(Protocol):
@@ -244,13 +281,19 @@ def model_options(options: Mapping[str, Any], progress: Progress | None, caught:
         options["progress"] = progress_callback(progress, caught)
     adapters = options.pop("adapters", None) or {}
     made = fill("vkf_model_options", options, keep, "Model()")
-    if adapters:
-        names = [os.fspath(name).encode() for name in adapters]
-        scales = adapters.values() if isinstance(adapters, Mapping) else [1.0] * len(names)
-        made.adapters = (ctypes.c_char_p * len(names))(*names)
-        made.adapter_scales = (ctypes.c_float * len(names))(*scales)
-        made.adapter_count = len(names)
+    _set_adapters(made, adapters)
     return made
+
+
+def _set_adapters(made: Any, adapters: Any) -> None:
+    """Paths of adapters, or a dict of their scales, as fields of options."""
+    if not adapters:
+        return
+    names = [os.fspath(name).encode() for name in adapters]
+    scales = adapters.values() if isinstance(adapters, Mapping) else [1.0] * len(names)
+    made.adapters = (ctypes.c_char_p * len(names))(*names)
+    made.adapter_scales = (ctypes.c_float * len(names))(*scales)
+    made.adapter_count = len(names)
 
 
 def session_sizes(sizes: Mapping[str, Any], keep: Keep) -> Any:
@@ -267,7 +310,8 @@ class Model(Handle):
 
     Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m", or a type of GGUF files such
     as "q4_k"), precision ("f32", "f16"), most_weight_bytes, device_memory (bytes of weights there at
-    most; the others lie in host memory), adapters (directories of LoRA or DoRA adapters, or a dict of their scales),
+    most; the others lie in host memory), adapters (paths of LoRA or DoRA
+    adapters, or a dict of their scales),
     first_use (a dict of batch, tokens, new_tokens, beams, inputs), group (a DeviceGroup, which then
     holds the model in place of the device)."""
 

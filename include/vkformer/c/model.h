@@ -114,7 +114,7 @@ typedef struct vkf_model_options {
   // 1: of vkf_load_start, weights are copied to device memory as vkf_load_advance allows.
   uint32_t paced;
   uint32_t reserved2;
-  // Directories of LoRA or DoRA adapters in PEFT's layout, and what multiplies each.
+  // LoRA or DoRA adapters, directories in PEFT's layout or GGUF files, and what multiplies each.
   const char* const* adapters;  // adapter_count of them
   const float* adapter_scales;  // likewise, or null: 1
   size_t adapter_count;
@@ -202,25 +202,6 @@ VKFORMER_API void vkf_load_advance(vkf_load* load, double microseconds);
 VKFORMER_API vkf_status vkf_load_wait(vkf_load* load, vkf_model** model, vkf_error* error);
 // Cancels, and waits for the thread.
 VKFORMER_API void vkf_load_free(vkf_load* load);
-
-typedef struct vkf_quantise_options {
-  uint32_t struct_size;
-  uint32_t reserved;
-  const char* weights;  // "q8" (the default), "q4", "q4m", "bf16", "f16"
-} vkf_quantise_options;
-typedef struct vkf_quantise_report {
-  uint32_t struct_size;
-  uint32_t reserved;
-  int64_t tensors;   // of the model
-  int64_t matrices;  // of them in the new format
-  uint64_t bytes_before;
-  uint64_t bytes_after;
-} vkf_quantise_report;
-// Writes the model of the directory `model`, with smaller matrices, into the directory `target`,
-// which is made where it is missing and then loads as the model did. `report` may be null. [any]
-VKFORMER_API vkf_status vkf_quantise_model(const char* model, const char* target,
-                                           const vkf_quantise_options* options,
-                                           vkf_quantise_report* report, vkf_error* error);
 
 #ifdef __cplusplus
 }
