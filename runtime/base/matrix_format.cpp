@@ -6,7 +6,7 @@ const char* format_name(MatrixFormat format) {
   return choice_name(weight_format_of(format));
 }
 
-// WeightFormat has kAsStored in front of the same formats.
+// WeightFormat has the same formats after kAsStored.
 WeightFormat weight_format_of(MatrixFormat format) {
   return static_cast<WeightFormat>(static_cast<int>(format) + 1);
 }

@@ -69,12 +69,12 @@ constexpr uint32_t cache_line_words(CacheFormat format, uint32_t width) {
 
 // What a format in blocks is made of. The functions of weight_blocks.glsl say the same.
 struct BlockTraits {
-  uint32_t bits = 0;         // of a value
-  uint32_t scale_words = 0;  // of 8 columns' scales and minima in a block
-  uint32_t super_words = 0;  // of 64 columns in front of every 8 blocks
-  uint32_t offset = 0;       // taken off a value
-  bool minima = false;       // one a block, as large as its scale
-  bool half_scales = true;   // else bfloat16
+  uint32_t bits = 0;         // Of a value.
+  uint32_t scale_words = 0;  // Of 8 columns' scales and minima in a block.
+  uint32_t super_words = 0;  // Of 64 columns, before every 8 blocks.
+  uint32_t offset = 0;       // Taken off a value.
+  bool minima = false;       // One a block, as large as its scale.
+  bool half_scales = true;   // Else bfloat16.
 };
 constexpr BlockTraits block_traits(MatrixFormat format) {
   switch (format) {

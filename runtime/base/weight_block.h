@@ -10,12 +10,12 @@
 namespace vkformer {
 
 // 32 neighbors along K of one output feature. What a weight is, by the format:
-//   BF16                the bfloat16 of these bits
-//   Q2_K, Q4_K, Q5_K    scale * part * value - minimum * minimum part
-//   Q3_K, Q6_K          scale * part * (value - 4), (value - 32)
-//   IQ4_NL, IQ4_XS      scale * table[value], scale * part * table[value]
-//   MXFP4               scale * twice the E2M1 number of that code
-//   others              minimum + scale * value
+//   BF16: the bfloat16 of these bits.
+//   Q2_K, Q4_K, Q5_K: scale * part * value - minimum * minimum part.
+//   Q3_K, Q6_K: scale * part * (value - 4), (value - 32).
+//   IQ4_NL, IQ4_XS: scale * table[value], scale * part * table[value].
+//   MXFP4: scale * twice the E2M1 number of that code.
+//   Others: minimum + scale * value.
 // Parts are of the first and the last 16 weights.
 struct WeightBlock {
   float scale = 0;    // what the format's scale can be: a bfloat16, a half, a power of 2

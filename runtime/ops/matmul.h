@@ -39,8 +39,8 @@ struct LinearWeight {
   uint32_t bias_offset = ~0u;  // in 32-bit words; ~0 = no bias
   MatrixFormat format = MatrixFormat::kF32;
   bool exact = false;  // multiplied in f32, whatever the precision
-  // A matrix too large for one binding, or stored in several formats: its columns by slice, the first
-  // of which is `tensor` and has `format`. Empty where that is all of it.
+  // A matrix too large for one binding, or stored in several formats: its columns by slice, the
+  // first of which is `tensor` and has `format`. Empty where that is all of it.
   std::vector<LinearSlice> slices = {};
 };
 

@@ -300,12 +300,12 @@ uint32_t scale_bits(float value, MatrixFormat format) {
 
 // Where a block and its column's share of it lie, in words.
 struct StoredPlace {
-  size_t block;   // its first
-  size_t super;   // of what multiplies its scales
-  size_t group;   // of 8 columns
-  size_t column;  // of the group's
-  size_t word;    // of 4 that hold 8 columns
-  uint32_t half;  // bits to shift to the half of it
+  size_t block;   // Its first.
+  size_t super;   // Of what multiplies its scales.
+  size_t group;   // Of 8 columns.
+  size_t column;  // Of the group's.
+  size_t word;    // Of 4 that hold 8 columns.
+  uint32_t half;  // Bits to shift to the half of it.
 
   StoredPlace(const BlockPlace& place, MatrixFormat format) {
     const size_t in_panel = place.column % 64;

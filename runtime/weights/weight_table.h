@@ -90,8 +90,8 @@ struct WeightTable {
 std::set<std::string> tensor_names(const WeightTable& table);
 
 // A weight's place in memory, decided before any byte is moved. A matrix too large for one binding,
-// or stored in several formats, is several of them, one after the other: slices of its columns, each
-// with its own bias.
+// or stored in several formats, is several of them, one after the other: slices of its columns,
+// each with its own bias.
 struct PackedWeight {
   WeightRow row;
   int64_t first_column = 0;  // of the slice, in the packed (K, N) matrix; a multiple of 64

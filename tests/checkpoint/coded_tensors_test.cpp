@@ -67,7 +67,7 @@ constexpr const char* kGptq = R"({"quant_method": "gptq", "bits": 4, "group_size
 TEST_SUITE("cpu") {
   TEST_CASE("coded tensors: what scales and groups allow is held exactly by a smaller format") {
     const std::map<std::string, std::string> expected = {
-        {"quantized-gptq", "q8_0"},          {"quantized-awq-experts", "q8"},
+        {"quantized-gptq", "q8_0"},         {"quantized-awq-experts", "q8"},
         {"quantized-ct-int4", "q4"},        {"quantized-ct-int4-order", "f32"},
         {"quantized-ct-packed8", "q8"},     {"quantized-ct-int8", "q8"},
         {"quantized-ct-int8-zeros", "f32"}, {"quantized-ct-mxfp4", "mxfp4"},
