@@ -35,7 +35,8 @@ def steps(page):
 
 
 def main():
-    source, library, compiler, programs = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
+    source, library, programs = (Path(sys.argv[i]).resolve() for i in (1, 2, 4))
+    compiler = sys.argv[3]
     page = (source / "docs" / "tutorial.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```cpp\n(.*?)^```$", page, re.S | re.M)
     assert len(blocks) == 1, f"docs/tutorial.md has {len(blocks)} blocks of cpp, not one"
