@@ -4,6 +4,7 @@
     site_test.py SOURCE_DIRECTORY [unittest arguments]"""
 import importlib.machinery
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,33 @@ class Links(unittest.TestCase):
         module = load()
         page = module.Page('<script src="https://example.org/a.js"></script><a href="https://example.org">x</a>')
         self.assertEqual(page.loaded, ["https://example.org/a.js"])
+
+
+class Templates(unittest.TestCase):
+    """Forms that GitHub refuses are shown to nobody, and nothing says so."""
+
+    @unittest.skipUnless(importlib.util.find_spec("yaml"), "python3-yaml is not installed")
+    def test_issue_forms(self):
+        import yaml
+        forms = sorted((SOURCE / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+        self.assertGreaterEqual(len(forms), 4)
+        for path in forms:
+            form = yaml.safe_load(path.read_text(encoding="utf-8"))
+            if path.name == "config.yml":
+                self.assertIsInstance(form["blank_issues_enabled"], bool)
+                continue
+            self.assertTrue(form["name"] and form["description"], path.name)
+            fields = [entry for entry in form["body"] if entry["type"] != "markdown"]
+            self.assertEqual(len({field["id"] for field in fields}), len(fields), f"{path.name} has an id twice")
+            for field in fields:
+                self.assertIn(field["type"], ("input", "textarea", "dropdown", "checkboxes"), path.name)
+                self.assertTrue(field["attributes"]["label"], path.name)
+            self.assertTrue(any(field.get("validations", {}).get("required") for field in fields), path.name)
+
+    def test_what_forms_name_is_there(self):
+        for path in (SOURCE / ".github").rglob("*.*"):
+            for name in re.findall(r"\b(?:docs|tools)/[\w.]+|\b[A-Z]{4,}\.md", path.read_text(encoding="utf-8")):
+                self.assertTrue((SOURCE / name.rstrip(".")).exists(), f"{path.name} names {name}")
 
 
 class Site(unittest.TestCase):
