@@ -57,6 +57,18 @@ class Links(unittest.TestCase):
         self.assertEqual(page.loaded, ["https://example.org/a.js"])
 
 
+class Comments(unittest.TestCase):
+    """Headers have plain comments; doxygen reads them through a filter."""
+
+    def test_where_comments_belong(self):
+        self.assertEqual(load().doxygen_comments("// A file.\n#pragma once\n// One.\n// Two.\nint f();\n"),
+                         "/// @file \n/// A file.\n#pragma once\n/// One.\n/// Two.\nint f();\n")
+
+    def test_comments_after_a_member(self):
+        self.assertEqual(load().doxygen_comments("// F.\nint a;  // One,\n        // two.\n// Next.\nint b;\n").splitlines()[2:],
+                         ["int a;  ///< One,", "        ///< two.", "/// Next.", "int b;"])
+
+
 class Templates(unittest.TestCase):
     """Forms that GitHub refuses are shown to nobody, and nothing says so."""
 
@@ -95,6 +107,9 @@ class Site(unittest.TestCase):
             done = subprocess.run([SOURCE / "tools" / "site", "--output", folder], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertTrue((Path(folder) / "docs" / "tutorial.html").is_file())
+            if shutil.which("doxygen"):
+                page = (Path(folder) / "reference" / "structvkformer_1_1SessionOptions.html").read_text(encoding="utf-8")
+                self.assertIn("Decoding steps per submit", page)
 
 
 if __name__ == "__main__":
