@@ -4,7 +4,7 @@
     first_hour.py SOURCE_DIRECTORY WORK_DIRECTORY MIRROR [SUITE]
 
 Makes a system of debootstrap's minimal packages in WORK_DIRECTORY, puts the sources that git knows into it,
-and types what README.md, docs/embedding.md, docs/c_api.md and the samples' pages say: a command counts only
+and types what README.md, docs/tutorial.md, docs/embedding.md, docs/c_api.md and the samples' pages say: a command counts only
 if it is a line of its page. PREFIX in a line is a folder of this test. Needs root, debootstrap, and the address of
 a Debian archive. Writes WORK_DIRECTORY/report.md: seconds, processor time and megabytes of each step."""
 import os
@@ -142,15 +142,21 @@ def walk(user):
     user.saves(c_api, "python", "program.py")
     user.types(c_api, "python3 program.py PREFIX/lib/libvkformer.so models/g2p-en attention", WORDS)
     user.environment = f"export PATH={PREFIX}/bin:$PATH; "
-    for line in commands_of(user.source / readme):
+    for line in commands_of(user.source / readme, "## On the command line"):
         user.types(readme, line)
+    tutorial = "docs/tutorial.md"
+    user.saves(tutorial, "cpp", "frames.cpp")
+    for line in commands_of(user.source / tutorial, "# Tutorial"):
+        if line not in ("tools/demo", "cmake --install build/release --prefix PREFIX"):  # done above
+            user.types(tutorial, line)
 
 
-def commands_of(page):
-    """The lines of README's section on the command line."""
-    text = page.read_text(encoding="utf-8")
-    section = text[text.index("## On the command line"):]
-    return re.findall(r"^    (\S.*)$", section[:section.index("\n## ", 3)], re.M)
+def commands_of(page, title):
+    """The lines that a section of a page says to type; of a page's title, those of all its sections."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    section = text[text.index(title):]
+    end = section.find("\n## ", 3) if title.startswith("## ") else -1
+    return re.findall(r"^    (\S.*)$", section[:end], re.M)
 
 
 def main():
