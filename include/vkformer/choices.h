@@ -78,6 +78,9 @@ enum class WeightFormat : uint8_t {
   kIq4Xs,  // "iq4_xs": 4.3125
 };
 
+// Bits of a weight in device memory, its share of scales included; 32 of kAsStored.
+VKFORMER_API double weight_bits(WeightFormat format);
+
 // How the keys and values of a generation are stored.
 enum class CacheFormat : uint8_t {
   kF32,  // "f32"

@@ -18,4 +18,10 @@ std::optional<MatrixFormat> matrix_format_of(WeightFormat format) {
   return std::nullopt;
 }
 
+double weight_bits(WeightFormat format) {
+  constexpr uint64_t kRows = uint64_t{kBlockSteps} * kBlocksOfSuper;
+  const MatrixFormat stored = matrix_format_of(format).value_or(MatrixFormat::kF32);
+  return 32.0 * static_cast<double>(panel_words(stored, kRows)) / (64.0 * kRows);
+}
+
 }  // namespace vkformer

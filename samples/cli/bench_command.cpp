@@ -125,8 +125,10 @@ void add_bench_gemm(CLI::App& bench, CommandLine& line) {
   command->add_option("--m", shape->m, "rows")->check(CLI::Range(1, 65536));
   command->add_option("--n", shape->n, "output features")->check(CLI::Range(1, 65536));
   command->add_option("--k", shape->k, "input features")->check(CLI::Range(1, 65536));
-  add_choice<WeightFormat>(*command, "--dtype", shape->weights, "how weights are stored",
-                           {"f32", "f16", "bf16", "q8", "q4", "q4m"});
+  add_choice<WeightFormat>(
+      *command, "--dtype", shape->weights, "how weights are stored",
+      {"f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl",
+       "mxfp4", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs"});
   add_choice<Precision>(*command, "--precision", shape->precision,
                         "arithmetic; sums are f32 in both");
   command->add_option("--repeats", shape->repeats, "runs")->check(CLI::Range(1, 1000));

@@ -10,25 +10,6 @@ namespace vkformer::cli {
 
 namespace {
 
-// Of a weight of the matrix, its share of scales included.
-double bytes_of_weight(const GemmBenchmark& shape) {
-  switch (shape.weights) {
-    case WeightFormat::kF16:
-    case WeightFormat::kBF16:
-      return 2;
-    case WeightFormat::kQ8:
-      return 1.0625;
-    case WeightFormat::kQ4:
-      return 0.5625;
-    case WeightFormat::kQ4M:
-      return 0.625;
-    case WeightFormat::kAsStored:
-    case WeightFormat::kF32:
-      break;
-  }
-  return 4;
-}
-
 constexpr int kRounds = 5;  // of products by turns
 
 Json device_json(const Device& device) {
@@ -99,7 +80,7 @@ Result<BenchRow> gemm_row(const Device& device, const Roofline& roofline,
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
   const auto k = static_cast<double>(shape.k);
   row.flops = 2 * m * n * k;
-  row.bytes = 4 * (m * k + m * n) + bytes_of_weight(shape) * n * k;
+  row.bytes = 4 * (m * k + m * n) + weight_bits(shape.weights) / 8 * n * k;
   set_roofline_share(roofline, row);
   row.hash = time.hash;
   row.kernels = time.kernel;
@@ -119,7 +100,7 @@ double gemm_roofline_share(const GemmBenchmark& shape, const GemmTime& time,
                            const Roofline& roofline) {
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
   const auto k = static_cast<double>(shape.k);
-  const double bytes = 4 * (m * k + m * n) + bytes_of_weight(shape) * n * k;
+  const double bytes = 4 * (m * k + m * n) + weight_bits(shape.weights) / 8 * n * k;
   const double limit = std::min(roofline.fma_gflops, 2 * m * n * k / bytes * roofline.copy_gbytes);
   return limit > 0 ? time.gflops / limit : 0;
 }

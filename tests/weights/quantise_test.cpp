@@ -175,6 +175,9 @@ TEST_SUITE("cpu") {
       CHECK(packed->words.size() == matrix_words(format, 70, 45));
     }
     CHECK_FALSE(matrix_format_of(WeightFormat::kAsStored).has_value());
+    CHECK(weight_bits(WeightFormat::kAsStored) == 32);
+    CHECK(weight_bits(WeightFormat::kQ4) == 4.5);
+    CHECK(weight_bits(WeightFormat::kQ6K) == 6.5625);
     CHECK(matrix_words(MatrixFormat::kQ8, 64, 32) * 4 == 2048 + 128);
     CHECK(matrix_words(MatrixFormat::kQ4, 65, 33) * 4 == 4 * (1024 + 128));
     CHECK(matrix_words(MatrixFormat::kQ4M, 64, 32) * 4 == 1024 + 256);
