@@ -334,6 +334,8 @@ Status VocabularyWriter::put_roles() {
     return id_of(content.get<std::string>());
   };
   if (words) {
+    // llama.cpp reads the token that begins a text from this key alone.
+    add("bos", ends_.before);
     add("cls", ends_.before);
     add("seperator", ends_.after);
     add("unknown", id_of(model_.value("unk_token", "[UNK]")));

@@ -287,6 +287,12 @@ Status put_bert(KeyWriter& keys) {
   VKF_CHECK(keys.number("attention.head_count", s.heads));
   keys.real("attention.layer_norm_epsilon", double{s.epsilon});
   keys.flag("attention.causal", false);
+  VKF_ASSIGN(const int64_t types, keys.config().get_int_or("type_vocab_size", 2));
+  if (types < 1 || types > std::numeric_limits<uint16_t>::max()) {
+    return keys.refused(message({"has [type_vocab_size] as ", types}));
+  }
+  // Among the keys of the tokenizer, though a model without one has it, too.
+  keys.writer().put_number("tokenizer.ggml.token_type_count", static_cast<uint32_t>(types));
   return {};
 }
 

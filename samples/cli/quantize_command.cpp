@@ -1,4 +1,5 @@
 // `vkformer quantize`: writes a model directory whose matrices take less room.
+#include <algorithm>
 #include <memory>
 
 #include "command_line.h"
@@ -17,6 +18,24 @@ struct QuantizeOptions {
 
 bool names_gguf(const std::string& path) {
   return path.ends_with(".gguf");
+}
+
+using Formats = std::vector<std::string>;
+
+Formats formats_of(const std::string& target) {
+  if (names_gguf(target)) return {"q8_0", "q4_0", "q4_1", "bf16", "f16", "f32"};
+  return {"q8", "q4", "q4m", "bf16", "f16"};
+}
+
+// A format of the other kind of target is a mistake in the command line.
+void check_weights(const QuantizeOptions& options) {
+  const Formats formats = formats_of(options.target);
+  const bool known = std::find(formats.begin(), formats.end(), options.weights) != formats.end();
+  if (options.weights.empty() || known) return;
+  std::string names;
+  for (const std::string& name : formats) names += (names.empty() ? "" : ", ") + name;
+  throw CLI::ValidationError("--weights", "[" + options.weights + "] is no format of [" +
+                                              options.target + "], which may have " + names);
 }
 
 // Sets `weights` to the name of the format that is used.
@@ -65,9 +84,11 @@ void add_quantize_command(CLI::App& app, CommandLine& line) {
                     "directory to write, made where it is missing; or a file that ends with .gguf")
       ->required();
   command
-      ->add_option("--weights", options->weights,
-                   "format of matrices: q8, q4, q4m, bf16 or f16 (q8); in a GGUF file q8_0, q4_0, "
-                   "q4_1, bf16, f16 or f32 (q8_0)")
+      ->add_option(
+          "--weights", options->weights,
+          "format of matrices: q8, q4, q4m, bf16 or f16; in a GGUF file q8_0 where none is "
+          "given, q4_0, q4_1, bf16, f16 or f32")
+      ->default_str("q8")
       ->check(CLI::IsMember(std::vector<std::string>{"q8", "q4", "q4m", "bf16", "f16", "f32",
                                                      "q8_0", "q4_0", "q4_1"}));
   add_adapter_option(*command, options->adapters);
@@ -78,6 +99,7 @@ void add_quantize_command(CLI::App& app, CommandLine& line) {
                "  vkformer generate /tmp/g2p-q4 attention\n"
                "  vkformer quantize models/llama /tmp/llama.gguf --weights q8_0\n");
   command->callback([&line, options] {
+    check_weights(*options);
     line.run = [&line, options] { return run_quantize(line.common, *options); };
   });
 }

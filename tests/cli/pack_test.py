@@ -68,6 +68,34 @@ class PackTest(unittest.TestCase):
             self.assertEqual(hashlib.sha256(files[name]).hexdigest(), entry["sha256"])
         return header, files
 
+    def test_adapters_in_gguf_files(self):
+        golden = os.path.join(SOURCE, "tests/golden/adapter-two")
+        base, adapter = os.path.join(golden, "base"), os.path.join(golden, "second.gguf")
+        self.good("pack", base, self.packed, "--adapter", adapter + "=0.5")
+        header, files = self.header()
+        self.assertEqual(header["adapters"], {"adapters/0": {"scale": 0.5}})
+        self.assertEqual(files["adapters/0/adapter.gguf"], self.read(adapter))
+        self.good("inspect", self.packed)
+        line = self.refused("pack", self.model, self.packed, "--adapter", adapter)
+        self.assertIn("qwen3, but [model_type]", line)
+        line = self.refused("inspect", adapter)
+        self.assertIn("is an adapter", line)
+
+    def test_gguf_files_are_written(self):
+        base = os.path.join(SOURCE, "tests/golden/adapter-two/base")
+        small, large = self.path("small.gguf"), self.path("large.gguf")
+        self.good("quantize", base, small)
+        self.assertIn("tensors in f32", self.good("quantize", base, large, "--weights", "f32"))
+        self.assertEqual(self.read(small)[:8], b"GGUF\3\0\0\0")
+        self.assertLess(os.path.getsize(small), os.path.getsize(large))
+        self.assertIn("qwen3", self.good("inspect", small))
+        self.good("quantize", large, self.path("again.gguf"), "--weights", "q4_1",
+                  "--adapter", os.path.join(SOURCE, "tests/golden/adapter-two/second.gguf"))
+        line = self.refused("quantize", base, small, "--weights", "q8", code=2)
+        self.assertIn("q8_0", line)
+        line = self.refused("quantize", self.model, small, code=3)
+        self.assertIn("[marian], which is not written", line)
+
     def test_directory(self):
         self.good("pack", self.model, self.packed)
         header, files = self.header()

@@ -172,6 +172,13 @@ TEST_SUITE("cpu") {
         CHECK(got->ids == wanted->ids);
       }
       CHECK(test::contains(file_text(file, "tokenizer_config.json"), "messages[0].content"));
+      if (std::string_view(model) != "gguf-bert") continue;
+      // What llama.cpp needs of encoders beside what vkformer reads.
+      const auto parts = open_gguf_parts(file);
+      REQUIRE(parts.ok());
+      CHECK(*parts->front().get_int_or("tokenizer.ggml.token_type_count", 0) == 2);
+      CHECK(*parts->front().get_int_or("tokenizer.ggml.bos_token_id", 0) ==
+            *before->token_to_id("[CLS]"));
     }
   }
 
