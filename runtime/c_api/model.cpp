@@ -66,6 +66,13 @@ ModelOptions model_options(const vkf_model_options* options) {
     made.adapters.push_back({given.adapters[i]});
     if (given.adapter_scales != nullptr) made.adapters.back().scale = given.adapter_scales[i];
   }
+  for (size_t i = 0; i < given.request_adapter_count; ++i) {
+    need_all({{given.request_adapters, "request_adapters"},
+              {given.request_adapter_names, "request_adapter_names"}});
+    need_all({{given.request_adapters[i], "request_adapters"},
+              {given.request_adapter_names[i], "request_adapter_names"}});
+    made.request_adapters.push_back({given.request_adapter_names[i], given.request_adapters[i]});
+  }
   if (given.group != nullptr) made.group = given.group->group;
   return made;
 }

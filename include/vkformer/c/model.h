@@ -119,6 +119,11 @@ typedef struct vkf_model_options {
   // Devices that hold the model together; the one that it is loaded onto is then not looked at.
   // Slices, warm-up and batches of an encoder-decoder need one device. Null: one device.
   const vkf_device_group* group;
+  // Directories of LoRA adapters that generations choose from, beside the weights, and the names by
+  // which they do (vkf_generate_options::adapters).
+  const char* const* request_adapters;       // request_adapter_count of them
+  const char* const* request_adapter_names;  // request_adapter_count of them
+  size_t request_adapter_count;
 } vkf_model_options;
 
 typedef struct vkf_plan_options {
