@@ -1,5 +1,6 @@
 // Rows one by one: elementwise operators, norms, softmax, pooling and moves with arithmetic.
 #include <algorithm>
+#include <bit>
 
 #include "conformance/twin/score_terms.h"
 #include "conformance/twin/twin_run.h"
@@ -15,6 +16,7 @@
 #include "ops/log_softmax.h"
 #include "ops/mean_pool.h"
 #include "ops/rms_norm.h"
+#include "ops/scale_ranks.h"
 #include "ops/segment_means.h"
 #include "ops/softmax.h"
 #include "params/spline.h"
@@ -83,6 +85,24 @@ bool twin_combine(TwinRun& run, const Node& node) {
   for (size_t i = 0; i < y.words.size(); ++i) {
     const Real second = attrs.most > 0 ? between(b[i], -attrs.most, attrs.most) : b[i];
     y.put(i, Real(attrs.alpha) * a[i] + Real(attrs.beta) * second);
+  }
+  return true;
+}
+
+bool twin_scale_ranks(TwinRun& run, const Node& node) {
+  const auto& attrs = attrs_of<ScaleRanksAttrs>(node);
+  const Memory &x = run.in(node, 0), &scales = run.in(node, 1), &ranks = run.in(node, 2);
+  Memory& y = run.out(node);
+  const size_t rows = run.is_step() ? TwinSlots{run.in(node, 3)}.live() : y.rows();
+  const size_t per_item = std::max<size_t>(1, y.rows() / attrs.items);
+  for (size_t i = 0; i < rows * y.width(); ++i) {
+    const size_t row = i / y.width();
+    const size_t sequence =
+        run.is_step() ? TwinSlots{run.in(node, 3)}.row(row) : row / per_item * attrs.beams;
+    const auto adapter = static_cast<size_t>(std::bit_cast<float>(ranks.words[i % y.width()]));
+    const size_t at = sequence * scales.width() + adapter;
+    const bool zero = (scales.words[at] & 0x7fffffffu) == 0;
+    y.put(i, zero ? Real() : scales[at] * x[i]);
   }
   return true;
 }
@@ -442,6 +462,7 @@ constexpr TwinOp kRowTwins[] = {{"activation", twin_activation},
                                 {"mean_pool", twin_mean_pool},
                                 {"rms_norm", twin_rms_norm},
                                 {"row_entropy", twin_row_entropy},
+                                {"scale_ranks", twin_scale_ranks},
                                 {"segment_means", twin_segment_means},
                                 {"softmax", twin_softmax}};
 

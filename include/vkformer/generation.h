@@ -78,6 +78,12 @@ using OnToken = std::function<TokenVerdict(const NewToken& token)>;
 
 // Settings of Hugging Face's generate(). Absent values come from the model's own
 // generation_config.json; start from Session::generation_defaults().
+// How much of an adapter a request has (ModelOptions::request_adapters).
+struct AdapterScale {
+  std::string adapter;  // its name
+  float scale = 1.0f;   // multiplies what it adds; finite
+};
+
 struct GenerateOptions {
   int beams = 1;  // 1 to 16
   // 0: the model's default, else as much as its positions allow, at most 1,024.
@@ -123,6 +129,9 @@ struct GenerateOptions {
   // Without beams: texts keep to it, and are complete. Its vocabulary's end tokens are `eos`. Each
   // token is then its own submit.
   std::shared_ptr<GrammarConstraint> grammar;
+  // Adapters of this request, of those that the model was loaded with for requests; they add up.
+  // Empty: the model's own weights. Sequences of one batch may differ in them.
+  std::vector<AdapterScale> adapters;
 };
 
 // One generated sequence.

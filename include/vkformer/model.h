@@ -54,6 +54,13 @@ struct AdapterChoice {
   float scale = 1.0f;  // multiplies what it adds to the weights; 0 leaves it out
 };
 
+// An adapter that requests choose (GenerateOptions::adapters): LoRA or rsLoRA of linear layers, in
+// PEFT's layout.
+struct RequestAdapter {
+  std::string name;  // by which requests call it
+  std::string directory;
+};
+
 // How weights lie in device memory.
 struct ModelOptions {
   // All but kAsStored convert; what is too small for groups of 32 weights is f32 then.
@@ -82,6 +89,9 @@ struct ModelOptions {
   // They add up in the weights that they change, which are stored as f32, or as f16 where the
   // model's are: there is no second copy of any in device memory. The model's files stay mapped.
   std::vector<AdapterChoice> adapters = {};
+  // Beside the weights, which stay as they are: every sequence of a generation has its own scales
+  // of them. Generations alone have adapters; other passes are the model's own.
+  std::vector<RequestAdapter> request_adapters = {};
   // Devices that hold the model together, each some of its layers. The device that the model is
   // loaded onto is then not looked at. Slices, warm_up, a batch of an encoder-decoder and
   // benchmarks need one device, and say so.

@@ -73,6 +73,7 @@ struct TextOptions {
   // As GenerateOptions'.
   std::optional<int> contrastive_tokens;
   std::optional<double> contrast;
+  std::vector<AdapterScale> adapters;
 
   // A text ends before the first of them that would be complete in it.
   std::vector<std::string> stop;

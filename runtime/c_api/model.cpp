@@ -62,6 +62,13 @@ ModelOptions model_options(const vkf_model_options* options) {
   made.paced = given.paced != 0;
   if (given.first_use != nullptr) made.first_use = session_sizes(given.first_use);
   made.adapters = adapters_of(given);
+  for (size_t i = 0; i < given.request_adapter_count; ++i) {
+    need_all({{given.request_adapters, "request_adapters"},
+              {given.request_adapter_names, "request_adapter_names"}});
+    need_all({{given.request_adapters[i], "request_adapters"},
+              {given.request_adapter_names[i], "request_adapter_names"}});
+    made.request_adapters.push_back({given.request_adapter_names[i], given.request_adapters[i]});
+  }
   if (given.group != nullptr) made.group = given.group->group;
   return made;
 }

@@ -106,6 +106,12 @@ void set_rules(const vkf_generate_options& given, GenerateOptions& made) {
     for (size_t i = 0; i < given.bad_word_count; ++i)
       made.penalties.bad_words.push_back(read_ids(given.bad_words[i], "tokens of a bad word"));
   }
+  for (size_t i = 0; i < given.adapter_count; ++i) {
+    need(given.adapters, "adapters");
+    need(given.adapters[i], "adapters");
+    made.adapters.push_back({given.adapters[i]});
+    if (given.adapter_scales != nullptr) made.adapters.back().scale = given.adapter_scales[i];
+  }
   if (given.constraint != nullptr) made.grammar = given.constraint->constraint;
   if (given.on_token == nullptr) return;
   made.on_token = [on_token = given.on_token, user = given.on_token_user](const NewToken& t) {

@@ -6,6 +6,7 @@
 
 #include "base/handle_access.h"
 #include "base/message.h"
+#include "generate/request_adapters.h"
 #include "generate/token_choice.h"
 #include "generate/token_lookup.h"
 #include "params/decode_state.h"
@@ -219,6 +220,7 @@ Result<std::vector<std::unique_ptr<BatchState::Request>>> BatchState::read_reque
   const GenerateOptions& o = given.options;
   std::shared_ptr<const EncoderInput> source;
   VKF_ASSIGN(const std::vector<int64_t> prompt, read_prompt(given, source));
+  VKF_ASSIGN(const std::vector<float> adapters, adapter_scales(*model_, o.adapters));
   VKF_CHECK(check_sequences(o.return_sequences, options_));
   const int64_t room = pass_->shape().capacity - static_cast<int64_t>(prompt.size());
   std::vector<std::unique_ptr<Request>> requests;
@@ -230,6 +232,7 @@ Result<std::vector<std::unique_ptr<BatchState::Request>>> BatchState::read_reque
     request->on_token = o.on_token;
     request->constraint = o.grammar;
     request->source = source;
+    request->adapters = adapters;
     request->text.assign(prompt.begin(), prompt.end());
     request->prompt = prompt.size();
     request->most = static_cast<size_t>(o.max_new_tokens > 0 ? o.max_new_tokens
@@ -334,7 +337,8 @@ BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
   size_t most = 0;
   for (Row& row : rows_) {
     if (row.request != nullptr) continue;
-    const bool fits = reuse && (!request.source || row.source == request.source->tokens);
+    const bool fits = reuse && row.adapters == request.adapters &&
+                      (!request.source || row.source == request.source->tokens);
     const size_t has = fits ? row.kept.shared(text, reach) : 0;
     // An encoder's keys are worth as much as they are.
     const size_t worth = has + (fits ? row.source.size() : 0);
@@ -344,7 +348,8 @@ BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
     most = worth;
     shared = has;
   }
-  if (!reuse || (request.source && best->source != request.source->tokens)) best->source.clear();
+  const bool other_source = request.source && best->source != request.source->tokens;
+  if (!reuse || other_source || best->adapters != request.adapters) best->source.clear();
   return *best;
 }
 
@@ -358,6 +363,7 @@ void BatchState::let_join() {
     size_t shared = 0;
     Row& row = best_row(*request, shared);
     row.kept.trim(shared);
+    row.adapters = request->adapters;
     request->update.work.reused_tokens = static_cast<int64_t>(shared);
     counters_.work.reused_tokens += static_cast<int64_t>(shared);
     if (request->constraint) request->grammar.emplace(request->constraint);
@@ -366,11 +372,21 @@ void BatchState::let_join() {
   }
 }
 
+Status BatchState::write_adapters() {
+  for (uint32_t r : joined_) {
+    Row& row = rows_[r];
+    if (row.written_adapters == row.adapters) continue;
+    VKF_CHECK(pass_->write_adapters(r, row.adapters));
+    row.written_adapters = row.adapters;
+  }
+  return {};
+}
+
 Status BatchState::encode_sources() {
   for (uint32_t r : joined_) {
     Request& request = *rows_[r].request;
     if (!request.source || rows_[r].source == request.source->tokens) continue;
-    VKF_CHECK(encoder_->encode(*request.source, r));
+    VKF_CHECK(encoder_->encode(*request.source, r, request.adapters));
     rows_[r].source = request.source->tokens;
     request.encoded = rows_[r].source.size();
   }
@@ -577,6 +593,7 @@ BatchWork BatchState::take_tokens(const Turn& turn, std::span<const Place> place
 
 Status BatchState::take_step(std::vector<Turn>& turns, std::vector<BatchWork>& gained) {
   ++steps_;
+  VKF_CHECK(write_adapters());
   VKF_CHECK(encode_sources());
   VKF_CHECK(add_guesses(turns));
   VKF_ASSIGN(const std::vector<Place> places, run(turns));

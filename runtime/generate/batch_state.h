@@ -41,6 +41,7 @@ class BatchState {
     std::shared_ptr<GrammarConstraint> constraint;  // or null; touched by step() alone
     std::optional<GrammarText> grammar;             // once it runs
     std::shared_ptr<const EncoderInput> source;     // of an encoder-decoder
+    std::vector<float> adapters;                    // scales of the model's request adapters
     size_t encoded = 0;          // tokens of it, once that was done and until it is counted
     std::vector<uint32_t> text;  // prompt, then what was generated
     size_t prompt = 0;           // tokens
@@ -51,8 +52,10 @@ class BatchState {
   };
   struct Row {
     KeptRow kept;
-    std::vector<int64_t> source;  // that its keys of the encoder are of
-    uint64_t used = 0;            // step in which it last ran
+    std::vector<int64_t> source;          // that its keys of the encoder are of
+    std::vector<float> adapters;          // by which all of its keys were computed
+    std::vector<float> written_adapters;  // that the GPU has of it; empty: 0
+    uint64_t used = 0;                    // step in which it last ran
     std::unique_ptr<Request> request;
   };
   // What a row does in a step.
@@ -85,6 +88,8 @@ class BatchState {
   void let_join();
   // The free row that has most of the text, or else was not used for longest.
   Row& best_row(const Request& request, size_t& shared);
+  // Hands the GPU the scales of rows that have got others.
+  Status write_adapters();
   Status encode_sources();
   std::vector<Turn> share_slots() const;
   Status add_guesses(std::vector<Turn>& turns);

@@ -269,6 +269,11 @@ Result<Generation> contrastive_search(const ContrastiveCall& call, const TensorM
                                       const GenerateOptions& options,
                                       GenerationCounters& counters) {
   VKF_CHECK(check_contrast(options));
+  if (!options.adapters.empty()) {
+    return unsupported(
+        "[contrastive_tokens] contrastive search reads prompts by full passes, which have no "
+        "adapters of requests; omit contrastive_tokens, or load the adapters merged.");
+  }
   const ModelFacts& facts = call.family.facts();
   StepShape all;
   VKF_ASSIGN(const GenerationInputs read, read_single_inputs(call.family, inputs, options, all));

@@ -1,6 +1,7 @@
 #include "generate/decode_step.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "generate/token_choice.h"
 #include "ops/step_advance.h"
@@ -42,7 +43,7 @@ Status DecodeStep::plan() {
   ModelBuilder builder(step, model_->weights());
   std::vector<StageSource> sources;
   if (wants_prompt_ == Prompt::kYes) {
-    VKF_CHECK(model_->family().build_prompt(prompt_builder, key_.shape));
+    VKF_CHECK(build_generation_prompt(prompt_builder, model_->family(), key_.shape));
     if (!before_steps.nodes().empty()) sources.push_back({&prompt_builder, options(""), "prompt"});
   }
   VKF_CHECK(build_generation_step(builder, model_->family(), key_));
@@ -77,7 +78,22 @@ Status DecodeStep::record() {
 
 Status DecodeStep::finish() {
   if (prompt_) VKF_CHECK(prompt_->write_words(memory_));
-  return step_->write_words(memory_);
+  VKF_CHECK(step_->write_words(memory_));
+  const size_t count = model_->request_adapters().size();
+  return write_adapters(0, rows(), std::vector<float>(count, 0.0f));
+}
+
+uint32_t DecodeStep::rows() const {
+  return static_cast<uint32_t>(shape().batch * shape().beams);
+}
+
+Status DecodeStep::write_adapters(uint32_t first, uint32_t count, std::span<const float> scales) {
+  if (scales.empty()) return {};
+  std::vector<uint32_t> words;
+  for (uint32_t row = 0; row < count; ++row) {
+    for (const float scale : scales) words.push_back(std::bit_cast<uint32_t>(scale));
+  }
+  return memory_.write(kAdapterScales, uint64_t{first} * scales.size(), words);
 }
 
 void DecodeStep::find_sizes() {

@@ -51,6 +51,10 @@ class DecodeStep : public Preparation {
   // Feeds the next step, whose slots are of `items` items and count their positions back from
   // `position`, which none exceeds.
   Status write_slots(std::span<const FedToken> fed, uint32_t items, uint32_t position);
+  // Rows [first, first + count) of the cache have these scales of the model's request adapters.
+  Status write_adapters(uint32_t first, uint32_t count, std::span<const float> scales);
+  // Of the cache.
+  uint32_t rows() const;
   // Sizes the dispatches of the next step for so many slots, and those after its last keys and
   // values for the first `chosen` of them.
   Status write_groups(uint32_t fed, uint32_t chosen);

@@ -7,6 +7,7 @@
 
 #include "base/message.h"
 #include "generate/generation_sizes.h"
+#include "generate/request_adapters.h"
 #include "generate/token_choice.h"
 #include "params/decode_state.h"
 
@@ -71,6 +72,8 @@ Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
 Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOptions& options,
                                int64_t new_tokens) {
   VKF_CHECK(step_->write_prompts(inputs));
+  VKF_ASSIGN(const std::vector<float> scales, adapter_scales(step_->model(), options.adapters));
+  VKF_CHECK(step_->write_adapters(0, step_->rows(), scales));
   VKF_CHECK(prepare_settings(inputs, options, new_tokens));
   VKF_CHECK(prepare_search(inputs));
   VKF_CHECK(prepare_slots(inputs));

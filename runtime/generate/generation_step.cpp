@@ -94,6 +94,7 @@ Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
                              const GenerationKey& key) {
   Graph& graph = builder.graph();
   const SearchParams params = search_params(family, key);
+  builder.use_adapters(key.shape.batch, key.shape.beams);
   VKF_ASSIGN(const StepResult result, family.build_step(builder, key.shape));
   if (key.choice == GenerationKey::Choice::kHost) {
     builder.mark_output(result.states, "last_hidden_state");
@@ -116,18 +117,24 @@ Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
   return add_step_advance(graph, search);
 }
 
+Status build_generation_prompt(ModelBuilder& builder, const ModelFamily& family,
+                               const StepShape& shape) {
+  builder.use_adapters(shape.batch, shape.beams);
+  return family.build_prompt(builder, shape);
+}
+
 HostAccess step_access(const GenerationKey& key) {
   switch (key.choice) {
     case GenerationKey::Choice::kSlots:
       return {.writes = {"decode_state", "step_ids", "args", "search", "choice_state", "settings",
-                         "choice", "key_mask"},
+                         "choice", "key_mask", kAdapterScales},
               .reads = {"chosen"}};
     case GenerationKey::Choice::kHost:
-      return {.writes = {"decode_state", "step_ids", "ancestry", "args"},
+      return {.writes = {"decode_state", "step_ids", "ancestry", "args", kAdapterScales},
               .reads = {"logits", "last_hidden_state"}};
     default:
       return {.writes = {"decode_state", "step_ids", "search", "settings", "suppress", "ancestry",
-                         "args", "choice"},
+                         "args", "choice", kAdapterScales},
               .reads = {"decode_state", "search"}};
   }
 }

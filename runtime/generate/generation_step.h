@@ -47,6 +47,10 @@ SearchParams search_params(const ModelFamily& family, const GenerationKey& key);
 Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
                              const GenerationKey& key);
 
+// The pass over prompts before such steps, which may have no node.
+Status build_generation_prompt(ModelBuilder& builder, const ModelFamily& family,
+                               const StepShape& shape);
+
 // What the host does with the tensors that steps and prompts share; the caches are the GPU's own.
 HostAccess step_access(const GenerationKey& key);
 

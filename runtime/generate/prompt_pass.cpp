@@ -16,7 +16,7 @@ Result<std::optional<PlannedGraph>> plan_prompt(const LoadedModel& model, const 
                                                 const HostAccess& access) {
   Graph graph;
   ModelBuilder builder(graph, model.weights());
-  VKF_CHECK(model.family().build_prompt(builder, shape));
+  VKF_CHECK(build_generation_prompt(builder, model.family(), shape));
   std::optional<PlannedGraph> planned;
   if (graph.nodes().empty()) return planned;
   RecordedGraphOptions options{.model = &model, .precision = model.precision()};

@@ -46,6 +46,10 @@ class SlotPass {
   // VKF_NO_TOKEN.
   Result<std::vector<ChosenToken>> run(std::span<const FedToken> fed, std::span<SlotChoice> choices,
                                        const CompleteChoices& complete = {});
+  // A row of the cache has these scales of the model's request adapters from now on.
+  Status write_adapters(uint32_t row, std::span<const float> scales) {
+    return step_->write_adapters(row, 1, scales);
+  }
   // The step's external tensors.
   GroupMemory& memory() { return step_->memory(); }
 

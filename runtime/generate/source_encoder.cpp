@@ -1,5 +1,7 @@
 #include "generate/source_encoder.h"
 
+#include <bit>
+
 #include "base/message.h"
 #include "generate/generation_sizes.h"
 #include "recording/token_rows.h"
@@ -50,8 +52,14 @@ Result<SourceEncoder::Encoder*> SourceEncoder::encoder_for(const StepShape& shap
   return &encoders_.front();
 }
 
-Status SourceEncoder::encode(const EncoderInput& input, uint32_t row) {
+Status SourceEncoder::encode(const EncoderInput& input, uint32_t row,
+                             std::span<const float> adapters) {
   VKF_ASSIGN(Encoder * encoder, encoder_for(input.shape));
+  if (encoder->memory.has(kAdapterScales)) {
+    std::vector<uint32_t> words;
+    for (const float scale : adapters) words.push_back(std::bit_cast<uint32_t>(scale));
+    VKF_CHECK(encoder->memory.write(kAdapterScales, 0, words));
+  }
   VKF_CHECK(encoder->graph->feed(encoder->memory, input.words));
   PassMemory& slots = slots_.memory().only();
   std::vector<BufferCopy> copies;

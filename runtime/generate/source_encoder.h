@@ -25,8 +25,9 @@ class SourceEncoder {
   Result<std::shared_ptr<const EncoderInput>> read(const std::vector<int64_t>& tokens,
                                                    const GenerateOptions& options,
                                                    std::vector<int64_t>& prompt) const;
-  // Encodes it for a row, before whatever is submitted next.
-  Status encode(const EncoderInput& input, uint32_t row);
+  // Encodes it for a row, with these scales of the model's request adapters, before whatever is
+  // submitted next.
+  Status encode(const EncoderInput& input, uint32_t row, std::span<const float> adapters);
   // Writes zeros over a row whose keys may be NaN: whoever comes next masks what it does not use,
   // but NaN goes through a mask.
   Status clear(uint32_t row);

@@ -76,6 +76,56 @@ Result<WeightTable> weight_table_of(ModelFamily& family, const FileStore& files,
   return table;
 }
 
+// The adapters that requests choose from, opened.
+Result<std::vector<NamedAdapter>> open_request_adapters(
+    const FileStore& model, const std::vector<RequestAdapter>& choices) {
+  std::vector<NamedAdapter> adapters;
+  for (const RequestAdapter& choice : choices) {
+    if (choice.name.empty()) {
+      return invalid_argument(message({"[request_adapters] The adapter in ", choice.directory,
+                                       " has no name; give it one, by which requests call it."}));
+    }
+    for (const NamedAdapter& other : adapters) {
+      if (other.name != choice.name) continue;
+      return invalid_argument(message({"[request_adapters] Two adapters are called '", choice.name,
+                                       "'; give each a name of its own."}));
+    }
+    VKF_ASSIGN(AdapterFiles files, open_adapter_for(model, *make_adapter_store(choice.directory)));
+    if (files.modules.empty() && files.replaced.empty()) {
+      return invalid_file(message({"The adapter ", files.label, " changes nothing: it is empty."}));
+    }
+    adapters.push_back({choice.name, std::make_shared<const AdapterFiles>(std::move(files))});
+  }
+  return adapters;
+}
+
+// Builds a prompt and a step with adapters, which says what they cannot be added to.
+Status check_request_adapters(const ModelFamily& family, const std::vector<PackedWeight>& weights) {
+  const ModelFacts& facts = family.facts();
+  const bool reads_tokens =
+      facts.kind != ModelKind::kEncoderDecoder || facts.source == SourceKind::kTokens;
+  if (facts.slots == ModelFacts::Slots::kNo || facts.head != HeadKind::kLanguage || !reads_tokens ||
+      facts.images.kind != ImagePromptFacts::Kind::kNone) {
+    return unsupported(message(
+        {"[request_adapters] a ", facts.architecture,
+         " does not generate from tokens alone by a decoder with a cache, which adapters of "
+         "requests need; load them merged (ModelOptions::adapters, --adapter)."}));
+  }
+  StepShape shape{.batch = 1, .beams = 1, .source = 1};
+  shape.capacity = std::min<int64_t>(16, facts.max_target);
+  shape.prompt = std::min<int64_t>(8, shape.capacity);
+  Graph prompt, step;
+  ModelBuilder prompt_builder(prompt, weights), step_builder(step, weights);
+  prompt_builder.use_adapters(1, 1);
+  step_builder.use_adapters(1, 1);
+  const Status prompts = family.build_prompt(prompt_builder, shape);
+  const Result<StepResult> step_built = family.build_step(step_builder, shape);
+  // Sizes that a family does not have are refused where it is run.
+  if (!prompts && prompts.error().code == ErrorCode::kUnsupported) return prompts;
+  if (!step_built && step_built.error().code == ErrorCode::kUnsupported) return step_built.error();
+  return {};
+}
+
 }  // namespace
 
 WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights,
@@ -113,8 +163,18 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   VKF_ASSIGN(WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
   VKF_ASSIGN(model.adapters, open_adapters(files, options.adapters));
   VKF_CHECK(merge_adapters(table, model.adapters, *model.checkpoint));
+  if (!options.request_adapters.empty() && options.group) {
+    return unsupported(
+        "[request_adapters] the layers of this model lie on several devices, where adapters are "
+        "merged (ModelOptions::adapters, --adapter); or load it onto one device.");
+  }
+  VKF_ASSIGN(const std::vector<NamedAdapter> named,
+             open_request_adapters(files, options.request_adapters));
+  VKF_CHECK(add_request_adapters(named, *model.checkpoint, table));
+  for (const NamedAdapter& adapter : named) model.request_adapters.push_back(adapter.name);
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
                                             most_weight_bytes(caps, options)));
+  if (!named.empty()) VKF_CHECK(check_request_adapters(*model.family, model.weights));
   model.layout = plan_chunks(caps, model.weights, {}, options.device_memory);
   if (!model.adapters.empty()) model.table = std::move(table);
   return model;
@@ -128,6 +188,7 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create(std::shared_ptr<VulkanD
   model->info_ = info_of(*read.family, *read.checkpoint);
   model->family_ = std::move(read.family);
   model->weights_ = std::move(read.weights);
+  model->request_adapters_ = std::move(read.request_adapters);
   VKF_CHECK(model->make_chunks(read.layout, {}));
   return model;
 }

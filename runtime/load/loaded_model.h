@@ -11,6 +11,7 @@
 #include "vkformer/model.h"
 #include "vulkan/recording.h"
 #include "weights/merge_adapters.h"
+#include "weights/request_adapters.h"
 
 namespace vkformer {
 
@@ -31,7 +32,8 @@ struct ModelWeights {
   Precision precision = Precision::kF32;
   uint64_t device_memory = 0;  // ModelOptions::device_memory
   std::vector<ScaledAdapter> adapters;
-  WeightTable table;  // where there are adapters
+  WeightTable table;                          // where there are adapters
+  std::vector<std::string> request_adapters;  // names, in the order of their scales
 };
 // `caps`: of the device that is to bind them.
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
@@ -70,6 +72,8 @@ class LoadedModel {
   uint64_t weight_bytes() const { return weight_bytes_; }
   // Of these, in host memory.
   uint64_t host_weight_bytes() const { return host_weight_bytes_; }
+  // Names of adapters that each sequence has its own scales of, in the order of these.
+  const std::vector<std::string>& request_adapters() const { return request_adapters_; }
 
  private:
   LoadedModel() = default;
@@ -96,6 +100,7 @@ class LoadedModel {
   };
   std::unique_ptr<Adapters> adapters_;  // null: there are none
   std::unique_ptr<ModelSplit> split_;
+  std::vector<std::string> request_adapters_;
   ModelInfo info_;
   Precision precision_ = Precision::kF32;
   uint64_t weight_bytes_ = 0;

@@ -1,5 +1,6 @@
 #include "model/model_builder.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/message.h"
@@ -20,6 +21,18 @@ Shape logical_shape(const PackedWeight& weight) {
 }
 
 }  // namespace
+
+int64_t adapter_count(const std::vector<PackedWeight>& weights) {
+  const std::string ending = adapter_row("", AdapterPart::kRanks);
+  int64_t count = 0;
+  for (const PackedWeight& weight : weights) {
+    if (!weight.row.name.ends_with(ending)) continue;
+    for (const float rank : weight.row.computed) {
+      count = std::max(count, static_cast<int64_t>(rank) + 1);
+    }
+  }
+  return count;
+}
 
 ModelBuilder::ModelBuilder(Graph& graph, const std::vector<PackedWeight>& weights)
     : graph_(graph), weights_(weights) {}
@@ -62,6 +75,38 @@ bool ModelBuilder::has(const std::string& name) const {
 }
 
 Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
+  if (adapted_items_ > 0 && has(adapter_row(name, AdapterPart::kDown))) {
+    return unsupported(message({"[", name,
+                                "] has adapters of requests, but is more than a linear layer in "
+                                "this model; load them merged (ModelOptions::adapters, "
+                                "--adapter)."}));
+  }
+  return linear_without_adapters(name);
+}
+
+void ModelBuilder::use_adapters(int64_t items, int64_t beams) {
+  adapted_items_ = items;
+  adapted_beams_ = beams;
+}
+
+Result<std::optional<LinearAdapters>> ModelBuilder::adapters(const std::string& name) {
+  std::optional<LinearAdapters> found;
+  if (adapted_items_ == 0 || !has(adapter_row(name, AdapterPart::kDown))) return found;
+  found.emplace();
+  VKF_ASSIGN(found->down, linear_without_adapters(adapter_row(name, AdapterPart::kDown)));
+  VKF_ASSIGN(found->up, linear_without_adapters(adapter_row(name, AdapterPart::kUp)));
+  VKF_ASSIGN(found->ranks, table(adapter_row(name, AdapterPart::kRanks)));
+  found->scales = graph_.find_external(kAdapterScales);
+  if (found->scales == kNoTensor) {
+    found->scales = graph_.add_external(kAdapterScales, DType::kF32,
+                                        {adapted_items_ * adapted_beams_, adapter_count(weights_)});
+  }
+  found->items = adapted_items_;
+  found->beams = adapted_beams_;
+  return found;
+}
+
+Result<LinearWeight> ModelBuilder::linear_without_adapters(const std::string& name) {
   VKF_ASSIGN(TensorId id, constant(name, WeightLayout::kLinear));
   const size_t first = graph_.tensor(id).constant;
   const PackedWeight& packed = weights_[first];

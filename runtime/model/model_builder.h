@@ -3,10 +3,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "graph/graph.h"
 #include "ops/experts.h"
+#include "weights/request_adapters.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
@@ -27,6 +29,22 @@ struct HostWords {
   std::vector<uint32_t> values;
 };
 
+// The external tensor of adapters' scales: (sequences, adapters) f32.
+inline constexpr const char* kAdapterScales = "adapter_scales";
+
+// What adapters of requests add to a linear layer (weights/request_adapters.h).
+struct LinearAdapters {
+  LinearWeight down;            // (K, J)
+  LinearWeight up;              // (J, N)
+  TensorId ranks = kNoTensor;   // (1, J)
+  TensorId scales = kNoTensor;  // (sequences, A)
+  int64_t items = 1;
+  int64_t beams = 1;
+};
+
+// How many adapters of requests these weights have.
+int64_t adapter_count(const std::vector<PackedWeight>& weights);
+
 class ModelBuilder {
  public:
   ModelBuilder(Graph& graph, const std::vector<PackedWeight>& weights);
@@ -35,6 +53,14 @@ class ModelBuilder {
   const Graph& graph() const { return graph_; }
   // A packed matrix with its bias. The name must be a kLinear row of the family's table.
   Result<LinearWeight> linear(const std::string& name);
+  // From now on linear layers add what the weights have of adapters, by scales of each sequence:
+  // the graph is a prompt of `items` items, or a step, with `beams` sequences an item.
+  void use_adapters(int64_t items, int64_t beams);
+  // Of the row `name`, where it has such and they are used. Whoever calls this adds them; linear()
+  // of such a row is an error, so that no adapter goes missing.
+  Result<std::optional<LinearAdapters>> adapters(const std::string& name);
+  // A packed matrix to which the caller adds what adapters() gives.
+  Result<LinearWeight> linear_without_adapters(const std::string& name);
   // The matrices of all experts, of a row that has WeightRow::experts.
   Result<ExpertWeight> experts(const std::string& name);
   // Norm parameters (2, D).
@@ -67,6 +93,8 @@ class ModelBuilder {
   std::map<std::string, TensorId> constants_;
   std::vector<HostFeed> feeds_;
   std::vector<HostWords> words_;
+  int64_t adapted_items_ = 0;  // 0: adapters are not used
+  int64_t adapted_beams_ = 0;
 };
 
 // The bit patterns of floats, as host_words takes them.

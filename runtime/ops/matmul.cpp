@@ -120,6 +120,10 @@ Result<TensorId> add_linear(Graph& graph, TensorId x, const LinearWeight& weight
   VKF_ASSIGN(TensorId y,
              add_product(graph, std::move(out),
                          {.matmul = {.alpha = attrs.alpha}, .weight = weight}, std::move(inputs)));
+  return finish_linear(graph, y, attrs);
+}
+
+Result<TensorId> finish_linear(Graph& graph, TensorId y, const LinearAttrs& attrs) {
   if (attrs.gate == GatePairs::kPairs) {
     VKF_ASSIGN(y, add_gated_activation(graph, y, {attrs.activation, attrs.gate}));
   } else if (attrs.activation != ActivationKind::kNone) {

@@ -81,6 +81,9 @@ Result<TensorId> add_matmul(Graph& graph, TensorId a, TensorId b, TensorId c,
 Result<TensorId> add_linear(Graph& graph, TensorId x, const LinearWeight& weight,
                             const LinearAttrs& attrs);
 
+// What follows a linear layer's product y (..., N): the gate or activation, then the residual.
+Result<TensorId> finish_linear(Graph& graph, TensorId y, const LinearAttrs& attrs);
+
 Status lower_matmul(LowerContext& context, const Node& node);
 
 }  // namespace vkformer

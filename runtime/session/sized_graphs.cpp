@@ -124,7 +124,7 @@ Result<std::vector<SizedGraph>> generation_graphs(const ModelFamily& family,
                                                   const GenerationKey& key) {
   std::vector<SizedGraph> graphs(2);
   ModelBuilder prompt(graphs[0].graph, weights), step(graphs[1].graph, weights);
-  VKF_CHECK(family.build_prompt(prompt, key.shape));
+  VKF_CHECK(build_generation_prompt(prompt, family, key.shape));
   VKF_CHECK(build_generation_step(step, family, key));
   graphs[0].host = host_access(prompt, step_access(key));
   graphs[1].host = host_access(step, step_access(key));

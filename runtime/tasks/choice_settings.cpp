@@ -71,6 +71,7 @@ Status take_choice(const TaskModel& task, const TextOptions& o, GenerateOptions&
   take(settings.diversity, o.diversity);
   take(settings.contrastive_tokens, o.contrastive_tokens);
   take(settings.contrast, o.contrast);
+  settings.adapters = o.adapters;
   give_way(o, settings);
   return take_words(task, o, p);
 }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "checkpoint/message_text.h"
+#include "weights/adapter_names.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -164,9 +165,9 @@ class Merger {
     std::vector<LowRank> parts;
     uint64_t bytes = 0;
   };
-  // The model's tensor that an adapter calls `name`: with another class around it, there may be
-  // more or less in front of it.
-  Result<std::string> find(const std::string& name, const std::string& where) const;
+  Result<std::string> find(const std::string& name, const std::string& where) const {
+    return adapted_tensor(checkpoint_, names_, name, where);
+  }
 
   Checkpoint& checkpoint_;
   std::vector<std::string> names_;
@@ -174,26 +175,6 @@ class Merger {
   std::map<std::string, Merged> merged_;
   std::map<std::string, TensorView> replaced_;
 };
-
-Result<std::string> Merger::find(const std::string& name, const std::string& where) const {
-  for (std::string rest = name;;) {
-    if (checkpoint_.find(rest) != nullptr) return rest;
-    std::vector<std::string> longer;
-    for (const std::string& known : names_) {
-      if (known.ends_with("." + rest)) longer.push_back(known);
-    }
-    if (longer.size() == 1) return longer[0];
-    const size_t dot = rest.find('.');
-    // What is left must say more than the kind of a module.
-    if (!longer.empty() || dot == std::string::npos || rest.find('.', dot + 1) == rest.rfind('.')) {
-      break;
-    }
-    rest = rest.substr(dot + 1);
-  }
-  return invalid_file(
-      message({where, " changes ", bracketed(name),
-               ", which the model does not have; the adapter is of another model."}));
-}
 
 Status Merger::add(const ScaledAdapter& adapter) {
   const std::string& label = adapter.files->label;

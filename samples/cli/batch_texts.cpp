@@ -100,7 +100,9 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   }
   options.prefix_reuse = !flags.forget;
   if (!flags.draft.empty()) {
-    const Result<Model> draft = load_model(common, device, flags.draft, flags.load);
+    ModelOptions plain = flags.load;
+    plain.request_adapters.clear();
+    const Result<Model> draft = load_model(common, device, flags.draft, plain);
     if (!draft) return draft.error();
     options.draft = *draft;
   }
@@ -214,6 +216,7 @@ Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
   if (const Status read = read_settings(fields, o); !read) return read.error();
   if (const Status read = read_words(fields, tokenizer_.get(), o.penalties); !read)
     return read.error();
+  if (const Status read = read_adapters(fields, o.adapters); !read) return read.error();
   if (const Status read = read_grammar(fields, o); !read) return read.error();
   if (fields.contains("client")) {
     if (!fields["client"].is_string()) return bad_request("client", "must be a text");

@@ -91,6 +91,27 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_adapter_option(command, options.adapters);
 }
 
+void add_request_adapter_option(CLI::App& command, std::vector<RequestAdapter>& adapters) {
+  const auto read = [&adapters](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      const size_t equals = text.find('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+        throw CLI::ValidationError("--request-adapter", "[" + text + "] must be NAME=DIR.");
+      }
+      adapters.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    }
+    return true;
+  };
+  command
+      .add_option("--request-adapter", read,
+                  "a LoRA adapter that requests choose by its name (\"adapters\"), beside the "
+                  "weights; again for more")
+      ->type_name("NAME=DIR")
+      ->expected(1)
+      ->take_all()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters) {
   const auto read = [&adapters](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {

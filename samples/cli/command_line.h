@@ -106,6 +106,8 @@ void add_group_options(CLI::App& command, CommonOptions& common);
 void add_model_options(CLI::App& command, ModelOptions& options);
 // Adds --adapter, which may be given several times.
 void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters);
+// Adds --request-adapter, which may be given several times.
+void add_request_adapter_option(CLI::App& command, std::vector<RequestAdapter>& adapters);
 // Adds --cache: how a generation stores keys and values.
 void add_cache_option(CLI::App& command, CacheFormat& cache);
 // Adds an option for a tier, which also takes "best": no limit.

@@ -1,7 +1,9 @@
 #include "request_fields.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "text_inputs.h"
 
@@ -42,7 +44,8 @@ constexpr const char* kFields[] = {"id",
                                    "log_probabilities",
                                    "stop",
                                    "grammar",
-                                   "json_schema"};
+                                   "json_schema",
+                                   "adapters"};
 
 Result<std::vector<TokenId>> tokens_of(const char* key, const std::string& text,
                                        const Tokenizer& tokenizer) {
@@ -67,6 +70,24 @@ Status check_fields(const Json& fields) {
     std::string names;
     for (const char* name : kFields) names += (names.empty() ? "" : ", ") + std::string(name);
     return bad_request(key, "is no field of a request; there are " + names);
+  }
+  return {};
+}
+
+Status read_adapters(const Json& fields, std::vector<AdapterScale>& adapters) {
+  if (!fields.contains("adapters")) return {};
+  const Json& given = fields["adapters"];
+  if (!given.is_object()) {
+    return bad_request("adapters", "must be an object of names and scales, {\"NAME\": 1}; got " +
+                                       json_text(given));
+  }
+  for (const auto& [name, scale] : given.items()) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if (!scale.is_number() || !(std::abs(scale.get<double>()) <= kMost)) {
+      return bad_request(
+          "adapters", "'" + name + "' must be a finite number, the scale; got " + json_text(scale));
+    }
+    adapters.push_back({name, scale.get<float>()});
   }
   return {};
 }

@@ -20,6 +20,8 @@ Status read_settings(const Json& fields, GenerateOptions& options);
 // tokenizer.
 Result<std::vector<std::string>> texts_of(const Json& fields, const char* key,
                                           const Tokenizer* tokenizer);
+// "adapters", names of --request-adapter and their scales.
+Status read_adapters(const Json& fields, std::vector<AdapterScale>& adapters);
 // "bad_words", as they are and behind a space, and "logit_bias": as TextOptions has them.
 Status read_words(const Json& fields, const Tokenizer* tokenizer, PenaltyOptions& penalties);
 

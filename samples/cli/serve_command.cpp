@@ -168,6 +168,7 @@ void add_serve_command(CLI::App& app, CommandLine& line) {
   add_batch_options(*command, *flags);
   add_guess_options(*command, line, *flags);
   add_model_options(*command, flags->load);
+  add_request_adapter_option(*command, flags->load.request_adapters);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
   add_examples(

@@ -323,6 +323,39 @@ class ServeTest(unittest.TestCase):
             self.assertEqual([end["text"], end["ids"]], [line["text"], line["ids"]])
             self.assertAlmostEqual(end["score"], line["score"], places=4)
 
+    def test_adapters_of_requests(self):
+        folder = os.path.join(os.path.dirname(__file__), "..", "golden", "adapter-two")
+        choices = [{}, {"one": 0.5}, {"two": -1.25}, {"one": 0.5, "two": -1.25}]
+        folders = {"one": os.path.join(folder, "first"), "two": os.path.join(folder, "second")}
+
+        def run(requests, *arguments):
+            text = "".join(json.dumps({"ids": [3, 9, 4], "max_new_tokens": 8, **r}) + "\n" for r in requests)
+            result = run_on_device("serve", os.path.join(folder, "base"), "--capacity", "32", *arguments,
+                                   text=text)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return [json.loads(line) for line in result.stdout.splitlines()]
+
+        given = [f for name, path in folders.items() for f in ("--request-adapter", f"{name}={path}")]
+        together = self.ends(run([{"id": i, "adapters": c} for i, c in enumerate(choices)], *given))
+        for i, choice in enumerate(choices):
+            merged = [f for name, scale in choice.items() for f in ("--adapter", f"{folders[name]}={scale}")]
+            alone = self.ends(run([{"id": i}], *merged))[i]
+            self.assertEqual(together[i]["ids"], alone["ids"])
+            self.assertAlmostEqual(together[i]["score"], alone["score"], delta=1e-3)
+        self.assertEqual(len({end["score"] for end in together.values()}), 4)
+        wrong = [(["one"], "object of names and scales"), ({"one": "x"}, "finite number"),
+                 ({"one": 1e300}, "finite number"), ({"three": 1}, "no adapter 'three'")]
+        events = run([{"id": i, "adapters": a} for i, (a, _) in enumerate(wrong)], *given)
+        refused = [e for e in events if e["event"] == "refused"]
+        self.assertEqual(len(refused), len(wrong))
+        for event, (_, part) in zip(refused, wrong):
+            self.assertIn(part, event["error"])
+            self.assertEqual(event["status"], 400)
+        for bad in ("one", "=" + folders["one"], "one="):
+            result = run_on_device("serve", os.path.join(folder, "base"), "--request-adapter", bad, text="")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("NAME=DIR", result.stderr)
+
     def test_options_that_do_not_fit(self):
         for arguments, words in ((["--rows", "0"], "[rows] is 0"),
                                  (["--rows", "9", "--step-tokens", "8"], "[step_tokens] is 8"),

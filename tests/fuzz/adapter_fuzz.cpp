@@ -1,5 +1,5 @@
 // Fuzz target: an adapter: adapter_config.json up to the first zero byte, then its weights, merged
-// into a small model.
+// into a small model and beside it.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,6 +8,7 @@
 
 #include "weights/merge_adapters.h"
 #include "weights/read_floats.h"
+#include "weights/request_adapters.h"
 
 namespace {
 
@@ -26,6 +27,18 @@ const std::vector<std::byte>& model_bytes() {
   return bytes;
 }
 
+// The weights of an adapter beside the model's.
+void pack_beside(const std::shared_ptr<const AdapterFiles>& adapter, const Checkpoint& checkpoint) {
+  WeightTable table{.rows = {{.name = "q", .sources = {"m.q.weight"}, .rows = 4, .width = 6}}};
+  if (!add_request_adapters({{"a", adapter}, {"b", adapter}}, checkpoint, table).ok()) return;
+  const auto weights = resolve_weights(table, checkpoint, WeightFormat::kAsStored);
+  if (!weights.ok()) return;
+  for (const PackedWeight& weight : *weights) {
+    std::vector<std::byte> packed(weight.bytes);
+    (void)pack_weight(weight, checkpoint, packed);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -40,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       Checkpoint::open_store(*make_memory_store({{"model.safetensors", model_bytes()}}, "model"));
   if (!adapter.ok() || !checkpoint.ok()) return 0;
   const auto opened = std::make_shared<const AdapterFiles>(std::move(*adapter));
+  pack_beside(opened, *checkpoint);
   const WeightTable table{.rows = {{.name = "q", .sources = {"m.q.weight"}}}};
   if (!merge_adapters(table, {{opened, 0.5f}}, *checkpoint).ok()) return 0;
   std::array<float, 24> values{};

@@ -99,6 +99,7 @@ internal static unsafe class Tests
         Run("structs have the sizes of C", () => Sizes(arguments[1]));
         Run("every function can be called", EveryFunction);
         Run("devices and models", Models);
+        Run("adapters belong to requests", RequestAdapters);
         Run("sessions", Sessions);
         Run("tasks", TaskResults);
         Run("images and audio", Media);
@@ -206,6 +207,26 @@ internal static unsafe class Tests
         {
             Same(generator.Generate("all"), "AO1 L", "text");
             Same(generator.Info.Family, model.Info.Family, "family");
+        }
+    }
+
+    private static void RequestAdapters()
+    {
+        string two = Path.Combine(source, "tests/golden/adapter-two");
+        string[] folders = { Path.Combine(two, "first"), Path.Combine(two, "second") }, names = { "one", "two" };
+        var apart = new ModelOptions { RequestAdapters = folders, RequestAdapterNames = names };
+        var merged = new ModelOptions { Adapters = folders, AdapterScales = new[] { 0.5f, -1.25f } };
+        using (var model = new Model(device, Path.Combine(two, "base"), apart))
+        using (var other = new Model(device, Path.Combine(two, "base"), merged))
+        using (var session = new Session(model))
+        using (var expected = new Session(other))
+        {
+            long[] prompt = { 3, 9, 4 };
+            var chosen = new GenerateOptions { MaxNewTokens = 8, Adapters = names, AdapterScales = new[] { 0.5f, -1.25f } };
+            Sequence[][] wanted = expected.Generate(new[] { prompt }, new GenerateOptions { MaxNewTokens = 8 });
+            Check(session.Generate(new[] { prompt }, chosen)[0][0].Ids.SequenceEqual(wanted[0][0].Ids), "adapters of a request");
+            Fails(() => session.Generate(new[] { prompt }, new GenerateOptions { Adapters = new[] { "three" } }));
+            Throws<ArgumentException>(() => session.Generate(new[] { prompt }, new GenerateOptions { Adapters = names, AdapterScales = new[] { 1f } }));
         }
     }
 

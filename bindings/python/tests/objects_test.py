@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy
 import places
-from places import MODELS, TASKS
+from places import GOLDEN, MODELS, TASKS
 
 import vkformer
 
@@ -298,6 +298,32 @@ class Sessions(unittest.TestCase):
         failing = frames.add(session)
         frames.remove(failing)
         self.assertEqual(len(frames), 0)
+
+    def test_adapters_of_requests(self):
+        folder = GOLDEN / "adapter-two"
+        model = vkformer.Model(folder / "base", DEVICE,
+                               request_adapters={"one": folder / "first", "two": str(folder / "second")})
+        merged = vkformer.Model(folder / "base", DEVICE, adapters={folder / "first": 0.5, folder / "second": -1.25})
+        settings = {"max_new_tokens": 8, "eos": []}
+        choice = {"one": 0.5, "two": -1.25}
+        expected = vkformer.Session(merged).generate([[3, 9, 4]], **settings)[0][0]
+        found = vkformer.Session(model).generate([[3, 9, 4]], adapters=choice, **settings)[0][0]
+        self.assertEqual(found.ids, expected.ids)
+        self.assertAlmostEqual(found.score, expected.score, delta=1e-3)
+        batch = vkformer.Batch(model)
+        with_them = batch.submit([3, 9, 4], adapters=choice, **settings)
+        without = batch.submit([3, 9, 4], **settings)
+        names = batch.submit([3, 9, 4], adapters=["one"], **settings)
+        scores = {}
+        while not batch.idle:
+            scores.update({update.request: update.score for update in batch.step()})
+        self.assertAlmostEqual(scores[with_them], expected.score, delta=1e-3)
+        self.assertEqual(len({scores[n] for n in (with_them, without, names)}), 3)
+        for wrong in ({"three": 1}, {"one": float("nan")}, {"one": float("inf")}):
+            with self.assertRaises(vkformer.VkformerError):
+                batch.submit([3], adapters=wrong, **settings)
+        with self.assertRaises(TypeError):
+            vkformer.Model(folder / "base", DEVICE, request_adapters=[folder / "first"])
 
     def test_batches(self):
         spear = vkformer.Model(SPEAR, DEVICE)

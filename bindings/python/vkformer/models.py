@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
 from . import _c
-from ._calls import (Handle, Keep, address_of, call, fill, get, make, plain, read, split_options, text_from,
+from ._calls import (Handle, Keep, address_of, call, fill, get, make, plain, read, split_options, text_array, text_from,
                      to_bytes, to_text)
 from .devices import Device, default_device
 from .errors import VkformerError
@@ -280,8 +280,16 @@ def model_options(options: Mapping[str, Any], progress: Progress | None, caught:
     if progress is not None:
         options["progress"] = progress_callback(progress, caught)
     adapters = options.pop("adapters", None) or {}
+    requests = options.pop("request_adapters", None) or {}
     made = fill("vkf_model_options", options, keep, "Model()")
     _set_adapters(made, adapters)
+    if requests:
+        if not isinstance(requests, Mapping):
+            raise TypeError(f"[request_adapters] is a {type(requests).__name__}, and a dict of names and "
+                            "directories is needed.")
+        made.request_adapter_names = text_array(list(requests), "request_adapters")
+        made.request_adapters = text_array([os.fspath(path) for path in requests.values()], "request_adapters")
+        made.request_adapter_count = len(requests)
     return made
 
 
@@ -312,6 +320,7 @@ class Model(Handle):
     as "q4_k"), precision ("f32", "f16"), most_weight_bytes, device_memory (bytes of weights there at
     most; the others lie in host memory), adapters (paths of LoRA or DoRA
     adapters, or a dict of their scales),
+    request_adapters (a dict of names and directories of LoRA adapters that generations choose from),
     first_use (a dict of batch, tokens, new_tokens, beams, inputs), group (a DeviceGroup, which then
     holds the model in place of the device)."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from . import _c
-from ._calls import Handle, Keep, call, fill, get, ids_of, make, plain, read, split_options, to_text
+from ._calls import Handle, Keep, call, fill, get, ids_of, make, plain, read, split_options, text_array, to_text
 from .media import ImageProcessor
 from .models import Caught, Model, session_sizes
 from .tensors import ArrayLike, Tensors, dtype_name, tensors_of
@@ -95,13 +95,21 @@ def on_token_callback(on_token: OnToken, caught: Caught) -> Any:
 def generate_options(options: Mapping[str, Any], on_token: OnToken | None, caught: Caught, keep: Keep,
                      who: str = "generate()") -> Any:
     """vkf_generate_options from keywords, those of vkf_choice_options among them."""
+    options = dict(options)
+    adapters = options.pop("adapters", None) or {}
     parts = split_options(who, options, own="vkf_generate_options", choice="vkf_choice_options")
     own = parts["own"]
     if parts["choice"]:
         own["choice"] = fill("vkf_choice_options", parts["choice"], keep, who)
     if on_token is not None:
         own["on_token"] = on_token_callback(on_token, caught)
-    return fill("vkf_generate_options", own, keep, who)
+    made = fill("vkf_generate_options", own, keep, who)
+    if adapters:
+        scales = adapters.values() if isinstance(adapters, Mapping) else [1.0] * len(adapters)
+        made.adapters = text_array(list(adapters), f"{who}: adapters")
+        made.adapter_scales = (ctypes.c_float * len(adapters))(*scales)
+        made.adapter_count = len(adapters)
+    return made
 
 
 def ids_array(rows: Sequence[Iterable[int]], keep: Keep) -> Any:
@@ -167,7 +175,7 @@ class Session(Handle):
         """Generates from rows of token ids, or from tensors by name. Options: beams, max_new_tokens,
         min_new_tokens, return_sequences, length_penalty, early_stopping, eos, pad, decoder_start,
         decoder_prompt, forced_bos, forced_eos, suppress, begin_suppress, context, sinks, biases,
-        bad_words, constraint; sample, temperature, top_k, top_p, min_p, typical_p, seed,
+        bad_words, constraint, adapters (names of the model's request_adapters, or a dict of their scales); sample, temperature, top_k, top_p, min_p, typical_p, seed,
         repetition_penalty and so on. `on_token` gets tokens while they come."""
         with Caught() as caught, Keep() as keep:
             made = generate_options(options, on_token, caught, keep)

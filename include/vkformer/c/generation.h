@@ -119,6 +119,11 @@ typedef struct vkf_generate_options {
   vkf_on_token on_token;  // null: nobody; not with beams
   void* on_token_user;
   vkf_constraint* constraint;  // null: none; not with beams. Its call's alone meanwhile.
+  // Names of vkf_model_options::request_adapters, and what multiplies each; none: the model's own
+  // weights. Sequences of one batch may differ in them.
+  const char* const* adapters;  // adapter_count of them
+  const float* adapter_scales;  // likewise, or null: 1
+  size_t adapter_count;
 } vkf_generate_options;
 
 typedef struct vkf_sequence {

@@ -124,6 +124,11 @@ typedef struct vkf_model_options {
   // Bytes of weights in device memory at most; the others lie in host memory that the GPU reads:
   // matrices of experts first, then whole layers from the last one on. 0: no limit.
   uint64_t device_memory;
+  // Directories of LoRA adapters that generations choose from, beside the weights, and the names by
+  // which they do (vkf_generate_options::adapters).
+  const char* const* request_adapters;       // request_adapter_count of them
+  const char* const* request_adapter_names;  // request_adapter_count of them
+  size_t request_adapter_count;
 } vkf_model_options;
 
 typedef struct vkf_plan_options {

@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
+#include "model/blocks/adapted_linear.h"
 #include "model/blocks/stack_attention.h"
 #include "ops/combine.h"
 #include "ops/layer_norm.h"
@@ -119,7 +120,9 @@ std::string StackConfig::layer_rows(int64_t layer) const {
 Result<TensorId> add_named_linear(ModelBuilder& b, const std::string& name, TensorId x,
                                   LinearAttrs attrs) {
   b.graph().set_scope(name);
-  VKF_ASSIGN(LinearWeight weight, b.linear(name));
+  VKF_ASSIGN(const std::optional<LinearAdapters> adapters, b.adapters(name));
+  VKF_ASSIGN(LinearWeight weight, b.linear_without_adapters(name));
+  if (adapters) return add_adapted_linear(b.graph(), x, weight, *adapters, attrs);
   return add_linear(b.graph(), x, weight, attrs);
 }
 
