@@ -43,19 +43,18 @@ struct SessionSizes {
   int64_t beams = 1;       // 0: all that the model's own settings of a generation say
   CacheFormat cache = CacheFormat::kF32;  // of the session: SessionOptions::cache
   // As Session::run or generate takes them, instead of batch and tokens; values do not matter.
-  // Models that read arrays (ModelInfo::source) need them, for no number of tokens says their
-  // sizes.
+  // Models that read arrays (ModelInfo::source) need them: no number of tokens says their sizes.
   TensorMap inputs;
 };
 
-// An adapter of low rank (LoRA, rsLoRA, DoRA): a directory in PEFT's layout.
+// An adapter of low rank (LoRA, rsLoRA, DoRA): a directory in PEFT's layout, or a GGUF file.
 struct AdapterChoice {
   std::string directory;
   float scale = 1.0f;  // multiplies what it adds to the weights; 0 leaves it out
 };
 
-// An adapter that requests choose (GenerateOptions::adapters): LoRA or rsLoRA of linear layers, in
-// PEFT's layout.
+// An adapter that requests choose (GenerateOptions::adapters): LoRA or rsLoRA of linear layers,
+// in a directory or a GGUF file.
 struct RequestAdapter {
   std::string name;  // by which requests call it
   std::string directory;
@@ -66,12 +65,11 @@ struct ModelOptions {
   // All but kAsStored convert; what is too small for groups of 32 weights is f32 then.
   WeightFormat weights = WeightFormat::kAsStored;
   Precision precision = Precision::kF32;
-  // A matrix of more bytes is stored in slices of whole columns, as is one that the device cannot
-  // bind at once; 0: no limit but the device's. For hosts that cap the size of a buffer.
+  // A matrix of more bytes is stored in slices of whole columns; 0: the device's limit alone
+  // counts.
   uint64_t most_weight_bytes = 0;
-  // Bytes of weights in device memory at most, on each device of a group; the others lie in host
-  // memory that the GPU reads: matrices of experts first, then whole layers from the last one on.
-  // 0: no limit. DeviceOptions::memory_budget counts both.
+  // The most bytes of weights in device memory, on each device of a group; 0: no limit. The others
+  // lie in host memory: experts first, then the last layers. memory_budget counts both.
   uint64_t device_memory = 0;
   // Called from the loading thread after every weight, then while pipelines of first_use are being
   // made; false stops loading with kCancelled.

@@ -138,7 +138,8 @@ TEST_SUITE("gpu") {
   TEST_CASE("gguf blocks: a model in blocks computes what it does with the same weights in f32") {
     if (!have_test_device()) return;
     const test::TempDir dir;
-    // Q4_K_M; what it takes where rows are no multiples of 256; mixtures that occur in no published file.
+    // Q4_K_M; what it takes where rows are no multiples of 256; mixtures that occur in no published
+    // file.
     const std::vector<LayerTypes> layers = {
         {kQ4K, kQ4K, kQ6K, kQ4K, kQ4K, kQ4K, kQ6K},
         {GgmlType::kQ5_0, GgmlType::kQ5_0, GgmlType::kQ8_0, GgmlType::kQ5_1, GgmlType::kQ5_0,
