@@ -84,10 +84,9 @@ void add_quantize_command(CLI::App& app, CommandLine& line) {
                     "directory to write, made where it is missing; or a file that ends with .gguf")
       ->required();
   command
-      ->add_option(
-          "--weights", options->weights,
-          "format of matrices: q8, q4, q4m, bf16 or f16; in a GGUF file q8_0 where none is "
-          "given, q4_0, q4_1, bf16, f16 or f32")
+      ->add_option("--weights", options->weights,
+                   "format of matrices: q8, q4, q4m, bf16 or f16; in GGUF q8_0 where none is "
+                   "given, q4_0, q4_1, bf16, f16 or f32")
       ->default_str("q8")
       ->check(CLI::IsMember(std::vector<std::string>{"q8", "q4", "q4m", "bf16", "f16", "f32",
                                                      "q8_0", "q4_0", "q4_1"}));

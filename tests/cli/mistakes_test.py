@@ -99,7 +99,7 @@ class HelpTest(MistakesTest):
     def entry(self, command, option):
         """The lines of help on an option, as one."""
         text = run(*command.split(), "--help").stdout
-        found = re.search(r"\n  (?:-\w,)?" + option + r"\b.*?(?=\n\S|\n  -|\n\n)", text, re.DOTALL)
+        found = re.search(r"\n  (?:-\w,)?" + option + r"(?![\w-]).*?(?=\n\S|\n  -|\n\n)", text, re.DOTALL)
         self.assertTrue(found, (command, option, text))
         return " ".join(found[0].split())
 
