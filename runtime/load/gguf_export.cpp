@@ -311,9 +311,10 @@ Result<QuantiseReport> write_gguf_file(const std::string& model, const std::stri
                                        const GgufOptions& options) {
   const WrittenType* type = find_type(options.weights);
   if (type == nullptr) {
-    return unsupported(message({"[weights] is '", choice_name(options.weights),
-                                "', which GGUF files are not written in. Use q8_0, q4_0, q4_1, "
-                                "bf16, f16 or f32."}));
+    return invalid_argument(
+        message({"[weights] is '", choice_name(options.weights),
+                 "', which GGUF files are not written in. Use q8_0, q4_0, q4_1, "
+                 "bf16, f16 or f32."}));
   }
   if (is_pack_file(model)) {
     return invalid_argument(message({"[", model,

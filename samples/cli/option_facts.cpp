@@ -74,9 +74,16 @@ ValueKind kind_of(const CLI::Option& option, const TypeText& type) {
   return ValueKind::kText;
 }
 
+// Names that fit between an option and its description, and a line of a manual page.
+bool fit_as_value(const std::vector<std::string>& choices) {
+  constexpr size_t kMostCharacters = 80;
+  return joined(choices, "|").size() <= kMostCharacters;
+}
+
 std::string value_text(const OptionFacts& facts, const TypeText& type) {
   if (facts.kind == ValueKind::kNumber) return "N";
-  return facts.kind == ValueKind::kChoice ? joined(facts.choices, "|") : type.type;
+  if (facts.kind != ValueKind::kChoice) return type.type;
+  return fit_as_value(facts.choices) ? joined(facts.choices, "|") : "NAME";
 }
 
 // What stands in brackets behind a description.
@@ -85,8 +92,9 @@ std::string details_of(const CLI::Option& option, const TypeText& type) {
   const auto add = [&text](const std::string& detail) {
     if (!detail.empty()) text += (text.empty() ? "" : "; ") + detail;
   };
-  if (option.get_positional() && !choices_of(type.check).empty()) {
-    add("of " + joined(choices_of(type.check), ", "));
+  const std::vector<std::string> choices = choices_of(type.check);
+  if (!choices.empty() && (option.get_positional() || !fit_as_value(choices))) {
+    add("of " + joined(choices, ", "));
   }
   add(range_of(type.check));
   if (!option.get_needs().empty()) add("needs " + names_text(option.get_needs()));

@@ -31,7 +31,7 @@ TEST_SUITE("cpu") {
     check_names(DeviceClass::kOther);
     check_names(LimitProfile::kAmd);
     check_names(Precision::kReproducible);
-    check_names(WeightFormat::kQ4M);
+    check_names(WeightFormat::kIq4Xs);
     check_names(CacheFormat::kQ8);
     check_names(ModelKind::kEncoderDecoder);
     check_names(SourceKind::kWaveform);
@@ -53,7 +53,8 @@ TEST_SUITE("cpu") {
       CHECK(found.error().code == ErrorCode::kInvalidArgument);
       CHECK(found.error().message == "[weights] is '" + std::string(name) +
                                          "', which is no such choice. Use stored, f32, f16, bf16, "
-                                         "q8, q4 or q4m.");
+                                         "q8, q4, q4m, q8_0, q4_0, q4_1, q5_0, q5_1, iq4_nl, "
+                                         "mxfp4, q2_k, q3_k, q4_k, q5_k, q6_k or iq4_xs.");
     }
     CHECK(std::string(choice_name(static_cast<Tier>(200))) == "unknown");
   }
