@@ -156,6 +156,22 @@ TEST_SUITE("model") {
           generate_with(model, rows, 1, {})[0][0].score);
   }
 
+  TEST_CASE("adapters of requests in GGUF files give the bits of those in directories") {
+    if (!have_test_device()) return;
+    const GoldenCase golden = golden_case("adapter-two");
+    ModelOptions options;
+    options.request_adapters = {{"first", golden.path("first.gguf")},
+                                {"second", golden.path("second.gguf")}};
+    const Model files = must(Model::load(*test_device(), golden.path("base"), options));
+    const Model folders = must(load_two());
+    const Rows rows = {{5, 9, 3, 7}};
+    for (const Choices& choices : kChoices) {
+      const Generation found = generate_with(files, rows, 1, choices);
+      const Generation expected = generate_with(folders, rows, 1, choices);
+      check_near(found, expected, 0);
+    }
+  }
+
   TEST_CASE("sequences of one batch have adapters of their own, and the bits of each alone") {
     if (!have_test_device()) return;
     const Model model = must(load_two());
