@@ -88,17 +88,11 @@ void BenchmarkInputs::append_blocks(const Input& input, UniformNoise& random,
   bytes.resize(part.stride / kPanelColumns * panel_words(input.blocks, part.rows) * 4);
   const size_t together = quantised_together(input.blocks);
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
-  std::array<WeightBlock, kBlocksOfSuper> blocks;
   for (size_t column = 0; column < part.stride; ++column) {
     for (size_t first = 0; first < part.rows; first += together) {
       const std::span<float> some(values.data(), std::min<size_t>(together, part.rows - first));
-      const std::span<WeightBlock> own(blocks.data(),
-                                       (some.size() + kBlockSteps - 1) / kBlockSteps);
       for (float& value : some) value = random.next() * part.scale;
-      quantise_blocks(some, input.blocks, own);
-      for (size_t b = 0; b < own.size(); ++b) {
-        store_block(bytes, {column, first / kBlockSteps + b, part.rows}, own[b], input.blocks);
-      }
+      store_quantised(bytes, {column, first / kBlockSteps, part.rows}, some, input.blocks);
     }
   }
 }

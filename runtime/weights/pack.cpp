@@ -146,15 +146,9 @@ bool has_blocks(const PackedWeight& weight, const TensorView& source) {
          source.blocks->blocks_down == (weight.row.axes == WeightRow::Axes::kInOut);
 }
 
-// What one column becomes, from input feature 0 on.
-struct PackedColumn {
-  std::span<std::byte> out;
-  size_t column;
-};
-
-// Output feature `n` of the source as the blocks that the file has.
-Status pack_stored(const PackedWeight& weight, const TensorView& source, size_t n,
-                   const PackedColumn& to) {
+// Output feature `n` of the source as the blocks that the file has, which become a column of out.
+Status pack_stored(const PackedWeight& weight, const TensorView& source, size_t n, size_t column,
+                   std::span<std::byte> out) {
   const auto width = static_cast<size_t>(weight.row.width);
   for (size_t first = 0; first < width; first += kBlockSteps) {
     const WeightBlock block = quantised_block(source, n, first);
@@ -163,7 +157,7 @@ Status pack_stored(const PackedWeight& weight, const TensorView& source, size_t 
           message({"[", weight.row.name, "] has a block of weights whose scale is ", block.scale,
                    " and whose minimum is ", block.minimum, "; both must be finite numbers."}));
     }
-    store_block(to.out, {to.column, first / kBlockSteps, width}, block, weight.format);
+    store_block(out, {column, first / kBlockSteps, width}, block, weight.format);
   }
   return {};
 }
@@ -176,15 +170,13 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, const R
   const size_t column = range.to[index] - static_cast<size_t>(weight.first_column);
   const auto width = static_cast<size_t>(weight.row.width);
   if (has_blocks(weight, source) && scale == 1.0f) {
-    return pack_stored(weight, source, range.base / width + n, {out, column});
+    return pack_stored(weight, source, range.base / width + n, column, out);
   }
   const SourceStrides strides = strides_of(weight, source);
   const size_t together = quantised_together(weight.format);
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
-  std::array<WeightBlock, kBlocksOfSuper> blocks;
   for (size_t first = 0; first < width; first += together) {
     const std::span<float> some(values.data(), std::min(together, width - first));
-    const std::span<WeightBlock> own(blocks.data(), (some.size() + kBlockSteps - 1) / kBlockSteps);
     read_elements(source, range.base + n * strides.n + first * strides.k, strides.k, some);
     for (float& value : some) value *= scale;
     if (!fits_blocks(some, weight.format)) {
@@ -193,10 +185,7 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, const R
                    block_limit(weight.format), ", which ", format_name(weight.format),
                    " cannot store; load the model with f32 weights"}));
     }
-    quantise_blocks(some, weight.format, own);
-    for (size_t b = 0; b < own.size(); ++b) {
-      store_block(out, {column, first / kBlockSteps + b, width}, own[b], weight.format);
-    }
+    store_quantised(out, {column, first / kBlockSteps, width}, some, weight.format);
   }
   return {};
 }

@@ -48,23 +48,17 @@ Status pack_in_blocks(const MatrixView& matrix, MatrixFormat format, std::span<u
   const auto k = static_cast<size_t>(matrix.shape.k);
   const size_t together = quantised_together(format);
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
-  std::array<WeightBlock, kBlocksOfSuper> blocks;
   for (size_t column = 0; column < static_cast<size_t>(matrix.shape.n); ++column) {
     for (size_t first = 0; first < k; first += together) {
       const std::span<float> some(values.data(), std::min(together, k - first));
-      const std::span<WeightBlock> own(blocks.data(),
-                                       (some.size() + kBlockSteps - 1) / kBlockSteps);
       for (size_t i = 0; i < some.size(); ++i) some[i] = matrix.at(first + i, column);
       if (!fits_blocks(some, format)) {
         return unsupported(
             message({"[weights] hold a value that is no number below ", block_limit(format),
                      ", which ", format_name(format), " cannot store; use f32 weights"}));
       }
-      quantise_blocks(some, format, own);
-      for (size_t b = 0; b < own.size(); ++b) {
-        store_block(std::as_writable_bytes(words), {column, first / kBlockSteps + b, k}, own[b],
-                    format);
-      }
+      store_quantised(std::as_writable_bytes(words), {column, first / kBlockSteps, k}, some,
+                      format);
     }
   }
   return {};

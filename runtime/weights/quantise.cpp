@@ -454,4 +454,14 @@ void store_block(std::span<std::byte> matrix, const BlockPlace& place, const Wei
   store_scales(matrix, at, block, format);
 }
 
+void store_quantised(std::span<std::byte> matrix, const BlockPlace& first,
+                     std::span<const float> weights, MatrixFormat format) {
+  std::array<WeightBlock, kBlocksOfSuper> blocks;
+  const size_t count = (weights.size() + kBlockSteps - 1) / kBlockSteps;
+  quantise_blocks(weights, format, std::span(blocks).first(count));
+  for (size_t b = 0; b < count; ++b) {
+    store_block(matrix, {first.column, first.block_index + b, first.k}, blocks[b], format);
+  }
+}
+
 }  // namespace vkformer

@@ -43,5 +43,8 @@ struct BlockPlace {
 };
 void store_block(std::span<std::byte> matrix, const BlockPlace& place, const WeightBlock& block,
                  MatrixFormat format);
+// The blocks of weights that quantise_blocks takes, from `first` on. Preconditions are the same.
+void store_quantised(std::span<std::byte> matrix, const BlockPlace& first,
+                     std::span<const float> weights, MatrixFormat format);
 
 }  // namespace vkformer

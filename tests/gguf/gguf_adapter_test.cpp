@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "base/half.h"
+#include "checkpoint/all_weights.h"
 #include "checkpoint/gguf_samples.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/temp_dir.h"
 #include "gguf/gguf_store.h"
 #include "load/loaded_model.h"
 #include "weights/merge_adapters.h"
-#include "weights/read_floats.h"
 
 using namespace vkformer;
 using namespace vkformer::test;
@@ -112,14 +112,7 @@ std::map<std::string, std::vector<float>> merged_weights(
   REQUIRE_MESSAGE(adapters.ok(), adapters.error().message);
   const auto changed = merge_adapters({}, *adapters, *checkpoint);
   REQUIRE_MESSAGE(changed.ok(), changed.error().message);
-  std::map<std::string, std::vector<float>> weights;
-  for (const std::string& name : checkpoint->names()) {
-    const TensorView& view = *checkpoint->find(name);
-    std::vector<float> values(static_cast<size_t>(element_count(view.shape)));
-    read_elements(view, 0, 1, values);
-    weights[name] = std::move(values);
-  }
-  return weights;
+  return test::all_weights(*checkpoint);
 }
 
 constexpr const char* kPeftSettings = R"({"peft_type": "LORA", "lora_alpha": 3, "r": 2})";

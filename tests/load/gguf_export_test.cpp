@@ -3,6 +3,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "checkpoint/all_weights.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/ggml_encode.h"
 #include "checkpoint/gguf_samples.h"
@@ -15,7 +16,6 @@
 #include "vkformer/quantise.h"
 #include "vkformer/session.h"
 #include "vkformer/tokenizer.h"
-#include "weights/read_floats.h"
 
 namespace vkformer::testing {
 namespace {
@@ -25,14 +25,7 @@ using test::TempDir;
 std::map<std::string, std::vector<float>> weights_of(const std::string& model) {
   const auto checkpoint = Checkpoint::open_store(*make_model_store(model));
   REQUIRE_MESSAGE(checkpoint.ok(), checkpoint.error().message);
-  std::map<std::string, std::vector<float>> weights;
-  for (const std::string& name : checkpoint->names()) {
-    const TensorView& view = *checkpoint->find(name);
-    std::vector<float> values(static_cast<size_t>(element_count(view.shape)));
-    read_elements(view, 0, 1, values);
-    weights[name] = std::move(values);
-  }
-  return weights;
+  return test::all_weights(*checkpoint);
 }
 
 std::string file_text(const std::string& model, const std::string& name) {
