@@ -59,8 +59,9 @@ struct DeviceOptions {
   // file that cannot be written, a lost device, validation messages. Empty: nothing is said.
   // Messages about pipelines may come from threads of vkformer's own.
   LogFunction log = nullptr;
-  // Threads beside the calling one that make pipelines while a model loads and passes are recorded,
-  // at most as many as the machine has cores besides; none with 0, or where there is an allocator.
+  // Threads beside the calling one that pack weights and make pipelines while a model loads and
+  // passes are recorded, at most as many as the machine has cores besides; none with 0, or where
+  // there is an allocator.
   uint32_t compile_threads = 3;
   // Who plans passes and makes their pipelines while frames go on (Session::start, warm_up), and
   // who loads models in the background. Empty: threads of vkformer's own; with compile_threads 0

@@ -68,8 +68,8 @@ struct ModelOptions {
   // A matrix of more bytes is stored in slices of whole columns; 0: the device's limit alone
   // counts.
   uint64_t most_weight_bytes = 0;
-  // The most bytes of weights in device memory, on each device of a group; 0: no limit. The others
-  // lie in host memory: experts first, then the last layers. memory_budget counts both.
+  // The most bytes of weights in device memory, on each device of a group; 0: what has room there.
+  // The others lie in host memory: experts first, then the last layers. memory_budget counts both.
   uint64_t device_memory = 0;
   // Called from the loading thread after every weight, then while pipelines of first_use are being
   // made; false stops loading with kCancelled.

@@ -16,6 +16,7 @@ namespace vkformer {
   X(GetPhysicalDeviceProperties2)           \
   X(GetPhysicalDeviceFeatures2)             \
   X(GetPhysicalDeviceMemoryProperties)      \
+  X(GetPhysicalDeviceMemoryProperties2)     \
   X(GetPhysicalDeviceQueueFamilyProperties) \
   X(CreateDevice)                           \
   X(GetDeviceProcAddr)

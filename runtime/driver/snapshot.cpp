@@ -352,6 +352,9 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
   s.caps.device_class = device_class(s.properties.deviceType);
   s.caps.max_dispatch_flops = dispatch_flops(s.caps.device_class);
   VKF_ASSIGN(s.extensions, device_extensions(api, physical));
+  if (s.version >= VK_API_VERSION_1_1 && s.offers(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) {
+    s.memory_budget = api.GetPhysicalDeviceMemoryProperties2;
+  }
   if (s.version >= VK_API_VERSION_1_1) {
     PropertyChain chain;
     chain.ask(api, s);

@@ -17,6 +17,8 @@ struct Snapshot {
   VkPhysicalDevice physical = VK_NULL_HANDLE;
   VkPhysicalDeviceProperties properties{};
   VkPhysicalDeviceMemoryProperties memory{};
+  // Asks for heaps' budgets; null where VK_EXT_memory_budget is not offered.
+  PFN_vkGetPhysicalDeviceMemoryProperties2 memory_budget = nullptr;
   std::vector<VkQueueFamilyProperties> families;
   uint32_t version = 0;  // usable: the device's, at most the instance's
   // What the device offers; clamp_snapshot and adoption lower it.

@@ -153,6 +153,7 @@ std::vector<uint32_t> DecodeStep::group_counts(size_t stage, uint32_t fed, uint3
 
 Status DecodeStep::write_prompts(const GenerationInputs& inputs) {
   if (!prompt_) return {};
+  if (model_->family().prompt_tokens(key_.shape) == 0) return prompt_->feed(memory_, inputs.words);
   VKF_ASSIGN(const FeedWords words, prompt_words(model_->family(), key_.shape, inputs));
   return prompt_->feed(memory_, words);
 }

@@ -36,7 +36,6 @@ Result<FeedWords> prompt_words(const ModelFamily& family, const StepShape& shape
   const int64_t tokens = family.prompt_tokens(shape);
   const int64_t left = shape.prompt - tokens;  // to the steps
   FeedWords words = inputs.words;
-  if (tokens == 0) return words;
   TokenRows rows{.batch = shape.batch, .tokens = tokens};
   const auto pad = static_cast<uint32_t>(facts.target_tokens.pad);
   rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);

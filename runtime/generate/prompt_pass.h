@@ -32,7 +32,8 @@ size_t fed_at_once(const GenerationInputs& inputs, size_t item, const StepShape&
 
 // What the pass reads of `inputs`: the prompts without their last tokens, padded on the right, or
 // with them where tokens of a prompt see later ones. No keys of the padding are stored, and
-// families that sum a whole prompt mask it.
+// families that sum a whole prompt mask it. Precondition: the pass has tokens
+// (ModelFamily::prompt_tokens); else it reads inputs.words alone.
 Result<FeedWords> prompt_words(const ModelFamily& family, const StepShape& shape,
                                const GenerationInputs& inputs);
 

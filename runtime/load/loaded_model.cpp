@@ -8,6 +8,7 @@
 #include "load/weight_places.h"
 #include "model/family_traits.h"
 #include "model/sentence_files.h"
+#include "vulkan/memory_left.h"
 
 namespace vkformer {
 namespace {
@@ -128,12 +129,12 @@ Status check_request_adapters(const ModelFamily& family, const std::vector<Packe
 
 }  // namespace
 
-WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights,
-                             const std::vector<bool>& held, uint64_t device_bytes) {
+WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights,
+                             const std::vector<bool>& held, uint64_t device_memory) {
   constexpr uint32_t kNone = ~0u;
-  const uint64_t align = std::max<uint64_t>(256, caps.limits.storage_alignment);
-  const std::vector<bool> host =
-      weights_in_host_memory(weights, held, device_bytes == 0 ? UINT64_MAX : device_bytes);
+  const uint64_t align = std::max<uint64_t>(256, device.caps().limits.storage_alignment);
+  const std::vector<bool> host = weights_in_host_memory(
+      weights, held, device_memory > 0 ? device_memory : weight_room(device));
   WeightLayoutPlan layout;
   uint32_t open[] = {kNone, kNone};  // chunks on the device and on the host that are not full
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -175,7 +176,6 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
                                             most_weight_bytes(caps, options)));
   if (!named.empty()) VKF_CHECK(check_request_adapters(*model.family, model.weights));
-  model.layout = plan_chunks(caps, model.weights, {}, options.device_memory);
   if (!model.adapters.empty()) model.table = std::move(table);
   return model;
 }
@@ -189,7 +189,7 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create(std::shared_ptr<VulkanD
   model->family_ = std::move(read.family);
   model->weights_ = std::move(read.weights);
   model->request_adapters_ = std::move(read.request_adapters);
-  VKF_CHECK(model->make_chunks(read.layout, {}));
+  VKF_CHECK(model->make_chunks(read.device_memory, {}));
   return model;
 }
 
@@ -210,9 +210,7 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
     part->device_ = members[m].device;
     part->precision_ = read.precision;
     part->weights_ = read.weights;
-    VKF_CHECK(part->make_chunks(
-        plan_chunks(part->device_->caps(), read.weights, split.held[m], read.device_memory),
-        split.held[m]));
+    VKF_CHECK(part->make_chunks(read.device_memory, split.held[m]));
     model->weight_bytes_ += part->weight_bytes_;
     model->host_weight_bytes_ += part->host_weight_bytes_;
   }
@@ -222,13 +220,22 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
   return model;
 }
 
-Status LoadedModel::make_chunks(const WeightLayoutPlan& layout, const std::vector<bool>& held) {
+Status LoadedModel::make_chunks(uint64_t device_memory, const std::vector<bool>& held) {
+  const WeightLayoutPlan layout = plan_chunks(*device_, weights_, held, device_memory);
   for (size_t i = 0; i < layout.chunks.size(); ++i) {
     const uint64_t size = layout.chunks[i];
     VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, layout.uses[i], "weights"));
     chunks_.push_back(std::move(chunk));
     weight_bytes_ += size;
     if (layout.uses[i] == MemoryUse::kHost) host_weight_bytes_ += size;
+  }
+  if (device_memory == 0 && host_weight_bytes_ > 0) {
+    device_->say(
+        LogLevel::kWarning,
+        message({"[load] ", host_weight_bytes_, " of ", weight_bytes_,
+                 " bytes of weights lie in host memory, which the GPU reads over its bus, since "
+                 "device memory has no room for them; choose smaller weights "
+                 "(ModelOptions::weights, --weights) to have all of them there."}));
   }
   chunk_of_ = layout.chunk_of;
   for (size_t i = 0; i < weights_.size(); ++i) {
@@ -297,7 +304,9 @@ Status LoadedModel::upload_weight(size_t index, const Checkpoint& checkpoint,
                                   std::vector<std::byte>& packed,
                                   const std::function<void(uint64_t bytes)>& before_copy) const {
   packed.resize(weights_[index].bytes);
-  VKF_CHECK(pack_weight(weights_[index], checkpoint, packed));
+  // Who copies in portions does so beside frames, whose cores are the host's.
+  const Helpers helpers = before_copy ? Helpers{} : device_->helpers();
+  VKF_CHECK(pack_weight(weights_[index], checkpoint, packed, helpers));
   const size_t piece = before_copy ? kMostPiece : packed.size();
   for (size_t at = 0; at < packed.size(); at += piece) {
     const auto part = std::span(packed).subspan(at, std::min(piece, packed.size() - at));

@@ -28,7 +28,6 @@ struct ModelWeights {
   std::unique_ptr<ModelFamily> family;
   std::optional<Checkpoint> checkpoint;
   std::vector<PackedWeight> weights;
-  WeightLayoutPlan layout;
   Precision precision = Precision::kF32;
   uint64_t device_memory = 0;  // ModelOptions::device_memory
   std::vector<ScaledAdapter> adapters;
@@ -39,10 +38,10 @@ struct ModelWeights {
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
                                         const ModelOptions& options);
 
-// Where weights lie on a device, of those that `held` names (empty: all). At most `device_bytes` of
-// them lie in device memory (ModelOptions::device_memory).
-WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights,
-                             const std::vector<bool>& held, uint64_t device_bytes);
+// Where weights lie on a device, of those that `held` names (empty: all). `device_memory` as in
+// ModelOptions.
+WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights,
+                             const std::vector<bool>& held, uint64_t device_memory);
 
 class LoadedModel {
  public:
@@ -77,8 +76,8 @@ class LoadedModel {
 
  private:
   LoadedModel() = default;
-  // Of the weights that `held` names; empty: all.
-  Status make_chunks(const WeightLayoutPlan& layout, const std::vector<bool>& held);
+  // Of the weights that `held` names; empty: all. `device_memory` as in ModelOptions.
+  Status make_chunks(uint64_t device_memory, const std::vector<bool>& held);
   Status upload_own(const Checkpoint& checkpoint, const ModelOptions& options, uint64_t& done,
                     uint64_t total);
   // `before_copy` as in ModelOptions; may be empty.

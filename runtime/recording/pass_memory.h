@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -128,7 +129,7 @@ class PassMemory {
   void add_pending(const Tensor& tensor, uint64_t begin, uint64_t end);
 
   std::shared_ptr<VulkanDevice> device_;
-  std::map<std::string, Tensor> tensors_;
+  std::unordered_map<std::string, Tensor> tensors_;
   std::map<std::string, TensorPlace> places_;
   std::unique_ptr<Buffer> sent_, returned_;  // the blocks; null until they are needed
   HostBlockSizes blocks_;

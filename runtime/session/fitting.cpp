@@ -99,7 +99,10 @@ Error load_error(const Error& error, VulkanDevice& device, const FileStore& file
     const auto read = read_model_weights(device.caps(), files, smaller);
     if (options.weights == format || !read.ok()) continue;
     uint64_t bytes = 0;
-    for (const uint64_t chunk : read->layout.chunks) bytes += device.placed_bytes(chunk);
+    for (const uint64_t chunk :
+         plan_chunks(device, read->weights, {}, options.device_memory).chunks) {
+      bytes += device.placed_bytes(chunk);
+    }
     if (bytes > left) continue;
     return {error.code, error.message + advice + ", into which the weights would fit as '" +
                             choice_name(format) + "' with " + bytes_text(bytes) +

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/job_threads.h"
+#include "base/work_sharing.h"
 #include "driver/api_table.h"
 #include "driver/vk_error.h"
 #include "plan/device_caps.h"
@@ -33,6 +34,7 @@ struct Context {
   bool sizes_subgroups = false;  // pipelines of matrix units ask for full subgroups of caps' size
   VkPhysicalDeviceProperties properties{};
   VkPhysicalDeviceMemoryProperties memory{};
+  PFN_vkGetPhysicalDeviceMemoryProperties2 heap_budgets = nullptr;  // Snapshot::memory_budget
   uint32_t timestamp_bits = 0;  // valid bits of the queue family; 0 = no timestamps
   double timestamp_period = 1;  // nanoseconds per tick
 
@@ -45,7 +47,7 @@ struct Context {
 
   JobRunner run_job;  // the caller's; may be empty
   JobRunner jobs;     // the same, or the threads below; empty: nobody works beside the caller
-  uint32_t compile_jobs = 0;  // that make pipelines at once, beside a caller that waits
+  uint32_t compile_jobs = 0;  // at once, beside a caller that waits
   // Of reproducible kernels: what the device offers, until a proof has shown what it needs
   // (recording/arithmetic_proof.h).
   ArithmeticModes arithmetic;
@@ -61,6 +63,9 @@ struct Context {
   std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty
   std::atomic<bool> lost{false};
   std::unique_ptr<JobThreads> threads;  // null where the host has jobs, or allows no thread
+
+  // Who works beside a caller that waits.
+  Helpers helpers() const { return {jobs, jobs ? compile_jobs : 0}; }
 
   // Takes over what the options say about messages and memory; before any Vulkan object.
   Status take(const DeviceOptions& options);

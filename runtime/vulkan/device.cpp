@@ -259,6 +259,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   context.sizes_subgroups = s.caps.matrix() && s.sizes_subgroups;
   context.properties = s.properties;
   context.memory = s.memory;
+  context.heap_budgets = s.memory_budget;
   context.timestamp_bits = s.families[context.queue_family].timestampValidBits;
   context.timestamp_period = static_cast<double>(s.properties.limits.timestampPeriod);
   info = s.info;
@@ -392,6 +393,30 @@ uint64_t memory_left(const VulkanDevice& device) {
   }
   const uint64_t most = std::min(largest, context.memory_budget);
   return most - std::min(most, device.memory_allocated());
+}
+uint64_t weight_room(const VulkanDevice& device) {
+  const VulkanDevice::Impl& impl = device.impl();
+  const Context& context = impl.context;
+  const std::optional<uint32_t> heap = impl.memory->heap_of(MemoryUse::kDevice);
+  if (!heap || heap == impl.memory->heap_of(MemoryUse::kHost)) return UINT64_MAX;
+  const uint64_t size = context.memory.memoryHeaps[*heap].size;
+  uint64_t left = size - std::min(size, device.memory_allocated());
+  if (context.heap_budgets != nullptr) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    asked.pNext = &budget;
+    context.heap_budgets(context.physical, &asked);
+    const uint64_t most = budget.heapBudget[*heap];
+    left = std::min(left, most - std::min(most, uint64_t{budget.heapUsage[*heap]}));
+  }
+  return left / 10 * 9;
+}
+Helpers VulkanDevice::helpers() const {
+  return impl_->context.helpers();
+}
+void VulkanDevice::say(LogLevel level, const std::string& message) const {
+  impl_->context.say(level, message);
 }
 HostReach VulkanDevice::host_reach(MemoryUse use) const {
   return impl_->memory->host_reach(use);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 
+#include "base/work_sharing.h"
 #include "plan/plan.h"
 #include "vkformer/device.h"
 #include "vulkan/buffer.h"
@@ -36,6 +37,10 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
   DeviceInfo info() const;
   uint64_t memory_in_use() const;
   uint64_t memory_allocated() const;
+  // Who works beside a caller that waits.
+  Helpers helpers() const;
+  // To the caller's logger, if there is one.
+  void say(LogLevel level, const std::string& message) const;
   // What a buffer of that size adds to memory_in_use.
   uint64_t placed_bytes(uint64_t bytes) const;
   // What the host can do with buffers of that use.

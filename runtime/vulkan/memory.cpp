@@ -270,6 +270,12 @@ uint64_t MemoryPool::placed_bytes(uint64_t bytes) const {
   return needs.size;
 }
 
+std::optional<uint32_t> MemoryPool::heap_of(MemoryUse use) const {
+  const auto kind = choose_kind(~0u, use);
+  if (!kind) return std::nullopt;
+  return context_.memory.memoryTypes[kind->type].heapIndex;
+}
+
 HostReach MemoryPool::host_reach(MemoryUse use) const {
   const auto kind = choose_kind(~0u, use);
   if (!kind || !kind->mapped) return {};

@@ -44,6 +44,8 @@ class MemoryPool {
   uint64_t placed_bytes(uint64_t bytes) const;
   // What the host can do with buffers of that use.
   HostReach host_reach(MemoryUse use) const;
+  // The heap that buffers of that use lie in; empty where no type of memory suits them.
+  std::optional<uint32_t> heap_of(MemoryUse use) const;
   // Bytes held by buffers, and by the blocks that they lie in.
   uint64_t bytes_in_use() const { return in_use_.load(); }
   uint64_t bytes_reserved() const { return reserved_.load(); }

@@ -1,14 +1,12 @@
 #include "vulkan/pipelines.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
-#include <list>
 #include <set>
 
-#include "base/background_task.h"
 #include "base/message.h"
+#include "base/work_sharing.h"
 #include "reproducible/pin_arithmetic.h"
 #include "software/compiler.h"
 #include "vulkan/buffer_tables.h"
@@ -395,26 +393,18 @@ void PipelineStore::make_ahead(std::span<const Plan* const> plans, Caller caller
   }
   const std::vector<Key> list(missing.begin(), missing.end());
   if (count != nullptr) count->total = list.size();
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    try {
-      for (size_t i = next++; i < list.size(); i = next++) {
-        if (count != nullptr && count->stopped) return;
-        (void)get(list[i].first.id, list[i].second, list[i].first.arithmetic.has_value());
-        if (count != nullptr) ++count->made;
-      }
-    } catch (const std::exception&) {
-      // Out of host memory; a thread may not end with that.
-    }
+  Helpers helpers = context_.helpers();
+  if (caller == Caller::kBesideFrames && helpers.most > 0) --helpers.most;
+  const auto make = [&](size_t i) {
+    if (count != nullptr && count->stopped) return;
+    (void)get(list[i].first.id, list[i].second, list[i].first.arithmetic.has_value());
+    if (count != nullptr) ++count->made;
   };
-  size_t wanted = context_.jobs ? context_.compile_jobs : 0;
-  if (caller == Caller::kBesideFrames && wanted > 0) --wanted;
-  // A task that nobody takes, or has taken by the time that all pipelines are begun, does nothing.
-  std::list<BackgroundTask> tasks;
-  while (tasks.size() < wanted && tasks.size() + 1 < list.size()) {
-    tasks.emplace_back(context_.jobs, work);
+  try {
+    share_work(helpers, list.size(), make);
+  } catch (const std::exception&) {
+    // Out of host memory; who needs the missing ones says so.
   }
-  work();
 }
 
 size_t PipelineStore::made() const {

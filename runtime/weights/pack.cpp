@@ -51,27 +51,42 @@ struct RowAffine {
   std::vector<float> scales;       // of the rows; empty: 1
   std::vector<float> bias_scales;  // of the biases; empty: 1
   std::vector<float> shifts;       // added to the biases then; empty: 0
+
+  // Of an output feature, counted through all sources.
+  float scale(int64_t row) const { return value_or(scales, row, 1.0f); }
+  float bias(int64_t row, float value) const {
+    return value_or(bias_scales, row, 1.0f) * value + value_or(shifts, row, 0.0f);
+  }
+
+ private:
+  static float value_or(const std::vector<float>& values, int64_t row, float fallback) {
+    return values.empty() ? fallback : values[static_cast<size_t>(row)];
+  }
 };
 
-float value_or(const std::vector<float>& values, int64_t row, float fallback) {
-  return values.empty() ? fallback : values[static_cast<size_t>(row)];
-}
-
-// Rows [first, first + count) of a source; they become columns to[0] ... to[count - 1].
-struct RowRange {
+// What one source gives to a matrix: its rows [first, first + count), which are the output features
+// [stacked, stacked + count) of all sources one after the other.
+struct SourcePart {
+  const TensorView& view;
+  const TensorView* bias;  // or null
+  size_t base;             // elements in front of the matrix
   int64_t first;
   int64_t count;
-  const uint32_t* to;
-  const RowAffine* affine;
-  size_t base = 0;           // elements in front of the matrix
-  int64_t first_affine = 0;  // of all stacked rows
+  int64_t first_bias;
+  int64_t stacked;
+};
 
-  float scale(int64_t row) const { return value_or(affine->scales, first_affine + row, 1.0f); }
-  // What becomes of a bias.
-  float bias(int64_t row, float value) const {
-    return value_or(affine->bias_scales, first_affine + row, 1.0f) * value +
-           value_or(affine->shifts, first_affine + row, 0.0f);
-  }
+// Which row of which source becomes a column of the packed matrix.
+struct ColumnSource {
+  const SourcePart* part = nullptr;  // null: the column is filled up
+  int64_t index = 0;                 // of the part's rows
+};
+
+// A matrix about to be packed.
+struct PackingMatrix {
+  const PackedWeight& weight;
+  RowAffine affine;
+  std::vector<ColumnSource> columns;  // of the slice
 };
 
 std::vector<float> floats_of(const Checkpoint& checkpoint, const std::string& name, size_t count) {
@@ -162,22 +177,22 @@ Status pack_stored(const PackedWeight& weight, const TensorView& source, size_t 
   return {};
 }
 
-// Output feature `index` of a range of the source as the blocks of a column of out.
-Status pack_blocks(const PackedWeight& weight, const TensorView& source, const RowRange& range,
-                   int64_t index, std::span<std::byte> out) {
-  const auto n = static_cast<size_t>(range.first + index);
-  const float scale = range.scale(index);
-  const size_t column = range.to[index] - static_cast<size_t>(weight.first_column);
+// One column in blocks.
+Status pack_blocks(const PackingMatrix& matrix, size_t column, std::span<std::byte> out) {
+  const PackedWeight& weight = matrix.weight;
+  const auto& [part, index] = matrix.columns[column];
+  const auto n = static_cast<size_t>(part->first + index);
+  const float scale = matrix.affine.scale(part->stacked + index);
   const auto width = static_cast<size_t>(weight.row.width);
-  if (has_blocks(weight, source) && scale == 1.0f) {
-    return pack_stored(weight, source, range.base / width + n, column, out);
+  if (has_blocks(weight, part->view) && scale == 1.0f) {
+    return pack_stored(weight, part->view, part->base / width + n, column, out);
   }
-  const SourceStrides strides = strides_of(weight, source);
+  const SourceStrides strides = strides_of(weight, part->view);
   const size_t together = quantised_together(weight.format);
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
   for (size_t first = 0; first < width; first += together) {
     const std::span<float> some(values.data(), std::min(together, width - first));
-    read_elements(source, range.base + n * strides.n + first * strides.k, strides.k, some);
+    read_elements(part->view, part->base + n * strides.n + first * strides.k, strides.k, some);
     for (float& value : some) value *= scale;
     if (!fits_blocks(some, weight.format)) {
       return unsupported(
@@ -190,71 +205,107 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, const R
   return {};
 }
 
-// Transposes rows of the (N, K), or by its axes (K, N), source into columns of out.
-Status pack_columns(const PackedWeight& weight, const TensorView& source, const RowRange& range,
-                    std::span<std::byte> out) {
+// Steps [first, first + line.size()) of one column of f32 or f16.
+Status pack_floats(const PackingMatrix& matrix, size_t column, size_t first, std::span<float> line,
+                   std::span<std::byte> out) {
+  const PackedWeight& weight = matrix.weight;
+  const auto& [part, index] = matrix.columns[column];
+  const SourceStrides strides = strides_of(weight, part->view);
+  const auto n = static_cast<size_t>(part->first + index);
+  read_elements(part->view, part->base + n * strides.n + first * strides.k, strides.k, line);
+  const float scale = matrix.affine.scale(part->stacked + index);
+  if (scale != 1.0f) {
+    for (float& value : line) value *= scale;
+  }
   const auto width = static_cast<size_t>(weight.row.width);
-  const SourceStrides strides = strides_of(weight, source);
-  const auto slice_first = static_cast<uint32_t>(weight.first_column);
-  std::vector<float> line(in_blocks(weight.format) ? 0 : width);
-  for (int64_t n = 0; n < range.count; ++n) {
-    if (!in_slice(weight, range.to[n])) continue;
-    if (in_blocks(weight.format)) {
-      VKF_CHECK(pack_blocks(weight, source, range, n, out));
-      continue;
-    }
-    read_elements(source, range.base + static_cast<size_t>(range.first + n) * strides.n, strides.k,
-                  line);
-    for (size_t k = 0; k < width; ++k) {
-      const float value = range.scale(n) * line[k];
-      const size_t index = packed_index(k, range.to[n] - slice_first, width);
-      if (weight.format == MatrixFormat::kF16) {
-        VKF_CHECK(store_half(out, index, value, weight.row.name));
-      } else {
-        store_float(out, index, value);
-      }
+  for (size_t k = 0; k < line.size(); ++k) {
+    const size_t at = packed_index(first + k, column, width);
+    if (weight.format == MatrixFormat::kF16) {
+      VKF_CHECK(store_half(out, at, line[k], weight.row.name));
+    } else {
+      store_float(out, at, line[k]);
     }
   }
   return {};
 }
 
-// What one source gives to one matrix.
-struct SourcePart {
-  const TensorView& view;
-  const TensorView* bias;  // or null
-  RowRange range;
-  int64_t first_bias;
-};
-
-Status pack_part(const PackedWeight& weight, const SourcePart& part, std::span<std::byte> out) {
-  const RowRange& range = part.range;
-  VKF_CHECK(pack_columns(weight, part.view, range, out));
-  if (part.bias == nullptr) return {};
-  for (int64_t i = 0; i < range.count; ++i) {
-    if (!in_slice(weight, range.to[i])) continue;
-    const size_t at = range.to[i] - static_cast<size_t>(weight.first_column);
-    const float bias = element_as_float(*part.bias, static_cast<size_t>(part.first_bias + i));
-    store_float(out, weight.bias_offset + at, weight.row.bias_scale * range.bias(i, bias));
+// Columns [first, last), a panel's, and their biases.
+Status pack_panel(const PackingMatrix& matrix, size_t first, size_t last,
+                  std::span<std::byte> out) {
+  const PackedWeight& weight = matrix.weight;
+  for (size_t column = first; column < last; ++column) {
+    const auto& [part, index] = matrix.columns[column];
+    if (part == nullptr || part->bias == nullptr) continue;
+    const float bias = element_as_float(*part->bias, static_cast<size_t>(part->first_bias + index));
+    store_float(out, weight.bias_offset + column,
+                weight.row.bias_scale * matrix.affine.bias(part->stacked + index, bias));
+  }
+  const auto width = static_cast<size_t>(weight.row.width);
+  // Few enough steps that the first-level cache holds them for all columns of a panel: the columns
+  // of a step are neighbors in the output, and each source has them far apart.
+  constexpr size_t kMostSteps = 128;
+  const size_t steps = in_blocks(weight.format) ? width : kMostSteps;
+  std::array<float, kMostSteps> line{};
+  for (size_t step = 0; step < width; step += steps) {
+    const std::span<float> some(line.data(), std::min(kMostSteps, width - step));
+    for (size_t column = first; column < last; ++column) {
+      if (matrix.columns[column].part == nullptr) continue;
+      VKF_CHECK(in_blocks(weight.format) ? pack_blocks(matrix, column, out)
+                                         : pack_floats(matrix, column, step, some, out));
+    }
   }
   return {};
 }
 
-// Source `s` of expert `x`'s matrix, or of the only one, without what is done to its rows.
-SourcePart source_part(const WeightRow& row, const Checkpoint& checkpoint, size_t x, size_t s) {
-  const bool stacked = row.stack == WeightRow::Stack::kStacked;
-  const size_t index = stacked ? s : x * sources_of_matrix(row) + s;
+// The slice's columns, given what is stacked and where its rows go.
+std::vector<ColumnSource> columns_of_slice(const PackedWeight& weight,
+                                           const std::vector<SourcePart>& parts) {
+  const std::vector<uint32_t> to = destinations(weight.row);
+  std::vector<ColumnSource> columns(static_cast<size_t>(weight.columns));
+  for (const SourcePart& part : parts) {
+    for (int64_t i = 0; i < part.count; ++i) {
+      const uint32_t column = to[static_cast<size_t>(part.stacked + i)];
+      if (!in_slice(weight, column)) continue;
+      columns[column - static_cast<size_t>(weight.first_column)] = {&part, i};
+    }
+  }
+  return columns;
+}
+
+// Panels share no word of the output, so that each is packed beside the others. Of several errors
+// the first panel's is told.
+Status pack_parts(const PackedWeight& weight, const std::vector<SourcePart>& parts,
+                  RowAffine affine, const Helpers& helpers, std::span<std::byte> out) {
+  const PackingMatrix matrix{weight, std::move(affine), columns_of_slice(weight, parts)};
+  const size_t columns = matrix.columns.size();
+  const size_t panels = (columns + kPanelColumns - 1) / kPanelColumns;
+  std::vector<Status> packed(panels);
+  share_work(helpers, panels, [&](size_t panel) {
+    const size_t first = panel * kPanelColumns;
+    packed[panel] = pack_panel(matrix, first, std::min(columns, first + kPanelColumns), out);
+  });
+  for (const Status& status : packed) VKF_CHECK(status);
+  return {};
+}
+
+// Source `s` of expert `x`'s matrix, or of the only one, from output feature `stacked` on.
+SourcePart source_part(const WeightRow& row, const Checkpoint& checkpoint, size_t x, size_t s,
+                       int64_t stacked) {
+  const bool stack = row.stack == WeightRow::Stack::kStacked;
+  const size_t index = stack ? s : x * sources_of_matrix(row) + s;
   const TensorView& view = *checkpoint.find(row.sources[index]);
   const bool in_out = row.axes == WeightRow::Axes::kInOut;
-  const int64_t own = in_out ? columns_of(row, view) : view.shape[stacked ? 1 : 0];
+  const int64_t own = in_out ? columns_of(row, view) : view.shape[stack ? 1 : 0];
   const int64_t first = row.first_row < 0 ? 0 : row.first_row;
-  const auto before = static_cast<int64_t>(stacked ? x : 0) * own;  // rows of other experts
+  const auto before = static_cast<int64_t>(stack ? x : 0) * own;  // rows of other experts
   const bool biased = index < row.biases.size() && !row.biases[index].empty();
-  SourcePart part{view,
-                  biased ? checkpoint.find(row.biases[index]) : nullptr,
-                  {first, row.first_row < 0 ? own : row.rows, nullptr, nullptr},
-                  first + before};
-  part.range.base = static_cast<size_t>(before * row.width);
-  return part;
+  return {view,
+          biased ? checkpoint.find(row.biases[index]) : nullptr,
+          static_cast<size_t>(before * row.width),
+          first,
+          row.first_row < 0 ? own : row.rows,
+          first + before,
+          stacked};
 }
 
 TensorView view_of(std::span<const float> values, Shape shape) {
@@ -262,7 +313,7 @@ TensorView view_of(std::span<const float> values, Shape shape) {
 }
 
 // A matrix that is computed, as if a file had it.
-Status pack_made(const PackedWeight& weight, const Checkpoint& checkpoint,
+Status pack_made(const PackedWeight& weight, const Checkpoint& checkpoint, const Helpers& helpers,
                  std::span<std::byte> out) {
   const WeightRow& row = weight.row;
   VKF_ASSIGN(const MadeMatrix made, row.make(checkpoint));
@@ -274,31 +325,25 @@ Status pack_made(const PackedWeight& weight, const Checkpoint& checkpoint,
   }
   const TensorView values = view_of(made.values, {row.rows, row.width});
   const TensorView bias = view_of(made.bias, {row.rows});
-  const std::vector<uint32_t> to = destinations(row);
-  const RowAffine affine;
-  return pack_part(weight, {values, biased ? &bias : nullptr, {0, row.rows, to.data(), &affine}, 0},
-                   out);
+  return pack_parts(weight, {{values, biased ? &bias : nullptr, 0, 0, row.rows, 0, 0}}, {}, helpers,
+                    out);
 }
 
-Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
+Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint, const Helpers& helpers,
                    std::span<std::byte> out) {
   const WeightRow& row = weight.row;
-  if (row.make) return pack_made(weight, checkpoint, out);
-  const std::vector<uint32_t> to = destinations(row);
-  VKF_ASSIGN(const RowAffine affine, affine_of(row, checkpoint));
+  if (row.make) return pack_made(weight, checkpoint, helpers, out);
+  VKF_ASSIGN(RowAffine affine, affine_of(row, checkpoint));
   const auto matrices = static_cast<size_t>(std::max<int64_t>(1, row.experts));
-  size_t column = 0;
+  std::vector<SourcePart> parts;
+  int64_t stacked = 0;
   for (size_t x = 0; x < matrices; ++x) {
     for (size_t s = 0; s < sources_of_matrix(row); ++s) {
-      SourcePart part = source_part(row, checkpoint, x, s);
-      part.range.to = to.data() + column;  // its rows become columns from there on
-      part.range.affine = &affine;
-      part.range.first_affine = static_cast<int64_t>(column);
-      VKF_CHECK(pack_part(weight, part, out));
-      column += static_cast<size_t>(part.range.count);
+      parts.push_back(source_part(row, checkpoint, x, s, stacked));
+      stacked += parts.back().count;
     }
   }
-  return {};
+  return pack_parts(weight, parts, std::move(affine), helpers, out);
 }
 
 void pack_norm(const PackedWeight& weight, const Checkpoint& checkpoint, std::span<std::byte> out) {
@@ -315,10 +360,11 @@ void pack_norm(const PackedWeight& weight, const Checkpoint& checkpoint, std::sp
 }  // namespace
 
 Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,
-                   std::span<std::byte> out) {
+                   std::span<std::byte> out, const Helpers& helpers) {
   if (out.size() != weight.bytes) return internal_error("[pack] wrong size of the output");
   std::memset(out.data(), 0, out.size());
-  if (weight.row.layout == WeightLayout::kLinear) return pack_linear(weight, checkpoint, out);
+  if (weight.row.layout == WeightLayout::kLinear)
+    return pack_linear(weight, checkpoint, helpers, out);
   if (weight.row.layout == WeightLayout::kNorm) {
     pack_norm(weight, checkpoint, out);
     return {};

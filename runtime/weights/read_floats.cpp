@@ -4,10 +4,38 @@
 #include "base/message.h"
 
 namespace vkformer {
+namespace {
+
+// One loop for each type: a test per weight costs more than its conversion.
+template <typename Stored, typename Widen>
+void read_stored(const TensorView& view, size_t first, size_t stride, std::span<float> out,
+                 Widen widen) {
+  const std::byte* at = view.bytes.data() + first * sizeof(Stored);
+  for (float& value : out) {
+    Stored stored{};
+    std::memcpy(&stored, at, sizeof stored);
+    value = widen(stored);
+    at += stride * sizeof(Stored);
+  }
+}
+
+}  // namespace
 
 void read_elements(const TensorView& view, size_t first, size_t stride, std::span<float> out) {
   if (stride == 1 && decodes_rows(view)) {
     quantised_elements(view, first, out);
+    return;
+  }
+  if (view.blocks == nullptr && view.dtype == DType::kF32) {
+    read_stored<float>(view, first, stride, out, [](float value) { return value; });
+    return;
+  }
+  if (view.blocks == nullptr && view.dtype == DType::kF16) {
+    read_stored<uint16_t>(view, first, stride, out, float_from_half);
+    return;
+  }
+  if (view.blocks == nullptr && view.dtype == DType::kBF16) {
+    read_stored<uint16_t>(view, first, stride, out, float_from_bfloat);
     return;
   }
   for (size_t i = 0; i < out.size(); ++i) out[i] = element_as_float(view, first + i * stride);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/matrix_format.h"
+#include "base/work_sharing.h"
 #include "checkpoint/checkpoint.h"
 
 namespace vkformer {
@@ -112,8 +113,9 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
 std::vector<PackedWeight> planned_weights(const WeightTable& table, WeightFormat format,
                                           uint64_t most_bytes = ~uint64_t{0});
 
-// Writes the packed form of one weight; `out` has `weight.bytes` bytes.
+// Writes the packed form of one weight; `out` has `weight.bytes` bytes. Helpers pack panels of a
+// matrix beside the calling thread.
 Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,
-                   std::span<std::byte> out);
+                   std::span<std::byte> out, const Helpers& helpers = {});
 
 }  // namespace vkformer

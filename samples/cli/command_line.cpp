@@ -85,7 +85,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--device-memory", options.device_memory,
                   "bytes of weights in device memory at most, such as 4G; the others lie in host "
-                  "memory, experts first, then the last layers; without, no limit")
+                  "memory, experts first, then the last layers; without, what has room")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("BYTES");
   add_adapter_option(command, options.adapters);

@@ -6,8 +6,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
+#include <vector>
 
 #include "base/background_task.h"
+#include "base/work_sharing.h"
 
 namespace vkformer::testing {
 
@@ -60,6 +63,33 @@ TEST_SUITE("cpu") {
       gate.unlock();
     }
     CHECK_FALSE(third);
+  }
+
+  TEST_CASE("shared work is done once each, with helpers, without, and with some that never come") {
+    JobThreads threads(3);
+    const BackgroundTask::Jobs never = [](const std::function<void()>&) {};
+    const BackgroundTask::Jobs real = [&](std::function<void()> job) {
+      threads.run(std::move(job));
+    };
+    for (const Helpers& helpers : {Helpers{}, Helpers{real, 3}, Helpers{never, 8}}) {
+      for (const size_t count : {size_t{0}, size_t{1}, size_t{2}, size_t{1000}}) {
+        std::vector<std::atomic<int>> done(count);
+        share_work(helpers, count, [&](size_t i) { ++done[i]; });
+        CHECK(std::all_of(done.begin(), done.end(), [](const auto& times) { return times == 1; }));
+      }
+    }
+  }
+
+  TEST_CASE("what a piece of shared work throws reaches the caller, and the rest is not begun") {
+    JobThreads threads(2);
+    const Helpers helpers{[&](std::function<void()> job) { threads.run(std::move(job)); }, 2};
+    std::atomic<int> begun{0};
+    const auto piece = [&](size_t) {
+      ++begun;
+      throw std::bad_alloc();
+    };
+    CHECK_THROWS_AS(share_work(helpers, 1000, piece), std::bad_alloc);
+    CHECK(begun <= 3);
   }
 }
 

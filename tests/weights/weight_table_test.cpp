@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/half.h"
+#include "base/job_threads.h"
 #include "checkpoint/temp_dir.h"
 #include "model/weight_rows.h"
 #include "vkformer/tensor.h"
@@ -69,6 +70,11 @@ std::vector<std::byte> packed_bytes(const Opened& opened, const PackedWeight& we
   std::vector<std::byte> bytes(weight.bytes, std::byte{0xcd});
   const Status packed = pack_weight(weight, *opened.checkpoint, bytes);
   REQUIRE_MESSAGE(packed.ok(), packed.error().message);
+  JobThreads threads(3);
+  const Helpers helpers{[&](std::function<void()> job) { threads.run(std::move(job)); }, 3};
+  std::vector<std::byte> shared(weight.bytes, std::byte{0xab});
+  REQUIRE(pack_weight(weight, *opened.checkpoint, shared, helpers).ok());
+  REQUIRE(shared == bytes);
   return bytes;
 }
 

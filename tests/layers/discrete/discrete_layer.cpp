@@ -8,6 +8,7 @@
 //   resizable-bar  as discrete, and the host can map all of heap 0 by its own type
 //   driver         the driver's own memory; the layer only counts
 // Further variables:
+//   VKFORMER_LAYER_HEAP    bytes that heap 0 has at most
 //   VKFORMER_LAYER_TYPE    discrete (default), or driver: the device type that it presents
 //   VKFORMER_LAYER_COUNTS  a file: the counts are added as a line of JSON at vkDestroyInstance
 //
@@ -63,7 +64,9 @@ Presented present(const VkPhysicalDeviceMemoryProperties& real) {
   const VkDeviceSize bytes = real.memoryHeaps[real.memoryTypes[r.backing].heapIndex].size;
   VkPhysicalDeviceMemoryProperties& m = r.memory;
   m.memoryHeapCount = 2;
-  m.memoryHeaps[0] = {bytes, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT};
+  const char* heap = std::getenv("VKFORMER_LAYER_HEAP");
+  const VkDeviceSize own = heap == nullptr ? bytes : std::strtoull(heap, nullptr, 10);
+  m.memoryHeaps[0] = {std::min(bytes, own), VK_MEMORY_HEAP_DEVICE_LOCAL_BIT};
   m.memoryHeaps[1] = {bytes, 0};
   m.memoryTypeCount = 3;
   m.memoryTypes[0] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0};
