@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace vkformer {
 namespace {
 
@@ -22,9 +27,60 @@ uint32_t big_endian(const std::byte* at) {
          std::to_integer<uint32_t>(at[2]) << 8 | std::to_integer<uint32_t>(at[3]);
 }
 
-}  // namespace
+constexpr size_t kBlock = 64;  // bytes
 
-void Sha256::mix(const std::byte* block) {
+#if defined(__x86_64__) && defined(__GNUC__)
+#define VKFORMER_SHA_INSTRUCTIONS 1
+
+bool has_sha_instructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kSha = 1u << 29, kSsse3 = 1u << 9, kSse41 = 1u << 19;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (b & kSha) == 0) return false;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & kSsse3) != 0 && (c & kSse41) != 0;
+}
+
+__attribute__((target("sha,sse4.1"))) __m128i load(const void* from) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(from));
+}
+
+// The instructions take the state as A B E F and C D G H, from the highest lane to the lowest. Each
+// does two rounds. Four words of the message schedule are a register.
+__attribute__((target("sha,sse4.1"))) void mix_by_instructions(std::array<uint32_t, 8>& state,
+                                                               const std::byte* blocks,
+                                                               size_t count) {
+  const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  const __m128i cdab = _mm_shuffle_epi32(load(&state[0]), 0xb1);
+  const __m128i efgh = _mm_shuffle_epi32(load(&state[4]), 0x1b);
+  __m128i abef = _mm_alignr_epi8(cdab, efgh, 8);
+  __m128i cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
+  for (; count > 0; --count, blocks += kBlock) {
+    const __m128i before[] = {abef, cdgh};
+    __m128i w[4];
+    for (size_t i = 0; i < 4; ++i) w[i] = _mm_shuffle_epi8(load(blocks + 16 * i), swap);
+    for (size_t i = 0; i < 16; ++i) {
+      const __m128i words = w[i % 4];
+      const __m128i sums = _mm_add_epi32(words, load(&kRounds[4 * i]));
+      cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sums);
+      abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sums, 0x0e));
+      // The words of four groups later.
+      const __m128i last = w[(i + 3) % 4];
+      const __m128i seventh = _mm_alignr_epi8(last, w[(i + 2) % 4], 4);
+      const __m128i started = _mm_add_epi32(_mm_sha256msg1_epu32(words, w[(i + 1) % 4]), seventh);
+      w[i % 4] = _mm_sha256msg2_epu32(started, last);
+    }
+    abef = _mm_add_epi32(abef, before[0]);
+    cdgh = _mm_add_epi32(cdgh, before[1]);
+  }
+  const __m128i feba = _mm_shuffle_epi32(abef, 0x1b);
+  const __m128i dchg = _mm_shuffle_epi32(cdgh, 0xb1);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(&state[0]), _mm_blend_epi16(feba, dchg, 0xf0));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(&state[4]), _mm_alignr_epi8(dchg, feba, 8));
+}
+#else
+#define VKFORMER_SHA_INSTRUCTIONS 0
+#endif
+
+void mix_block(std::array<uint32_t, 8>& state, const std::byte* block) {
   std::array<uint32_t, 64> w;
   for (size_t i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
   for (size_t i = 16; i < 64; ++i) {
@@ -32,7 +88,7 @@ void Sha256::mix(const std::byte* block) {
     w[i] = w[i - 16] + (std::rotr(x, 7) ^ std::rotr(x, 18) ^ x >> 3) + w[i - 7] +
            (std::rotr(y, 17) ^ std::rotr(y, 19) ^ y >> 10);
   }
-  auto [a, b, c, d, e, f, g, h] = state_;
+  auto [a, b, c, d, e, f, g, h] = state;
   for (size_t i = 0; i < 64; ++i) {
     const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
     const uint32_t first = h + s1 + ((e & f) ^ (~e & g)) + kRounds[i] + w[i];
@@ -48,7 +104,20 @@ void Sha256::mix(const std::byte* block) {
     a = first + second;
   }
   const std::array<uint32_t, 8> mixed = {a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < 8; ++i) state_[i] += mixed[i];
+  for (size_t i = 0; i < 8; ++i) state[i] += mixed[i];
+}
+
+}  // namespace
+
+void Sha256::mix(const std::byte* blocks, size_t count) {
+#if VKFORMER_SHA_INSTRUCTIONS
+  static const bool instructions = has_sha_instructions();
+  if (instructions && way_ == Way::kFastest) {
+    mix_by_instructions(state_, blocks, count);
+    return;
+  }
+#endif
+  for (size_t i = 0; i < count; ++i) mix_block(state_, blocks + i * kBlock);
 }
 
 void Sha256::add(std::span<const std::byte> bytes) {
@@ -59,10 +128,12 @@ void Sha256::add(std::span<const std::byte> bytes) {
     held_ += count;
     bytes = bytes.subspan(count);
     if (held_ < rest_.size()) return;
-    mix(rest_.data());
+    mix(rest_.data(), 1);
     held_ = 0;
   }
-  for (; bytes.size() >= rest_.size(); bytes = bytes.subspan(rest_.size())) mix(bytes.data());
+  const size_t whole = bytes.size() / kBlock;
+  mix(bytes.data(), whole);
+  bytes = bytes.subspan(whole * kBlock);
   std::copy(bytes.begin(), bytes.end(), rest_.begin());
   held_ = bytes.size();
 }

@@ -64,6 +64,7 @@ vkf_status vkf_pack_model(const char* model, const char* target, const vkf_pack_
       read.weights = take(choice_from_name<WeightFormat>(given.weights));
     }
     read.adapters = adapters_of(given);
+    read.device_layout = given.device_layout != 0;
     const PackInfo made = take(pack_model(model, target, read));
     if (report == nullptr) return;
     vkf_pack_report c{};

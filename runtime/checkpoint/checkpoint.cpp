@@ -125,6 +125,11 @@ Status Checkpoint::add_store(const FileStore& files) {
   return join_coded_tensors(method);
 }
 
+bool Checkpoint::has_values(const std::string& name) const {
+  const Entry& entry = entries_.at(name);
+  return entry.stored || files_[entry.file].stores(*entry.view);
+}
+
 Status Checkpoint::join_quantised() {
   for (const std::string& name : names()) {
     const TensorView* values = find(name);

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,17 @@ class Checkpoint {
 
   // The tensor of that name, or nullptr. Valid as long as the Checkpoint.
   const TensorView* find(const std::string& name) const;
+  // Whether the tensor's elements are there: a pack may have weights only as GPUs read them
+  // (checkpoint/sparse_file.h). Precondition: there is one of that name.
+  bool has_values(const std::string& name) const;
+  // From now on `reads` gets the name of every tensor that note_read is told of. Whoever reads
+  // elements while a model's weight table is made tells it.
+  void record_reads(std::shared_ptr<std::set<std::string>> reads) { reads_ = std::move(reads); }
+  void note_read(const std::string& name) const {
+    if (reads_ != nullptr) reads_->insert(name);
+  }
+  // The files, for whoever copies them.
+  const std::vector<SafetensorsFile>& files() const { return files_; }
   // All tensors, in name order.
   std::vector<std::string> names() const;
   // Where the model's other files are.
@@ -79,6 +92,7 @@ class Checkpoint {
     QuantisedTensor tensor;
   };
   std::map<std::string, Merged> merged_;
+  std::shared_ptr<std::set<std::string>> reads_;  // null: nobody asks
 };
 
 }  // namespace vkformer

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -26,6 +28,7 @@
 #endif
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 
@@ -40,6 +43,23 @@ Error file_error(const std::string& path, const std::string& what, int system_co
   return {code, "File [" + path + "] " + what + ": " +
                     std::generic_category().message(system_code) + "."};
 }
+
+namespace {
+
+// Null for no bytes, and where there are no addresses.
+std::shared_ptr<std::byte> zero_bytes(size_t size) {
+  if (size == 0) return nullptr;
+#if VKFORMER_HAS_MMAP
+  void* address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
+  return {static_cast<std::byte*>(address), [size](std::byte* at) { ::munmap(at, size); }};
+#else
+  return {static_cast<std::byte*>(std::calloc(size, 1)), std::free};
+#endif
+}
+
+}  // namespace
 
 MappedFile MappedFile::borrow(std::span<const std::byte> bytes, std::string name) {
   MappedFile result;
@@ -63,11 +83,42 @@ MappedFile MappedFile::from_bytes(std::vector<std::byte> bytes, std::string name
   return file;
 }
 
+Result<MappedFile> MappedFile::sparse(size_t size, std::vector<ByteRange> ranges,
+                                      std::span<const std::byte> bytes, std::string name) {
+  size_t stored = 0;
+  for (const ByteRange& range : ranges) stored += range.end - range.begin;
+  if (stored != bytes.size()) {
+    return invalid_file(
+        message({"File [", name, "] has ", bytes.size(), " bytes for ranges of ", stored,
+                 " in sum. Pack the model again, or copy the file again."}));
+  }
+  const std::shared_ptr<std::byte> whole = zero_bytes(size);
+  if (whole == nullptr && size > 0) return file_error(name, "cannot be mapped", ENOMEM);
+  for (const ByteRange& range : ranges) {
+    const auto part = bytes.first(range.end - range.begin);
+    if (!part.empty()) std::memcpy(whole.get() + range.begin, part.data(), part.size());
+    bytes = bytes.subspan(part.size());
+  }
+  MappedFile result = share(whole, {whole.get(), size}, std::move(name));
+  result.ranges_ = std::make_shared<const std::vector<ByteRange>>(std::move(ranges));
+  return result;
+}
+
+bool MappedFile::stores(std::span<const std::byte> part) const {
+  if (ranges_ == nullptr || part.empty()) return true;
+  const auto begin = static_cast<size_t>(part.data() - bytes_.data());
+  for (const ByteRange& range : *ranges_) {
+    if (range.begin <= begin && begin + part.size() <= range.end) return true;
+  }
+  return false;
+}
+
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       bytes_(std::exchange(other.bytes_, {})),
       owned_(std::move(other.owned_)),
       owner_(std::move(other.owner_)),
+      ranges_(std::move(other.ranges_)),
       mapped_(std::exchange(other.mapped_, false)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
@@ -76,6 +127,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(owned_, other.owned_);
   std::swap(owner_, other.owner_);
+  std::swap(ranges_, other.ranges_);
   std::swap(mapped_, other.mapped_);
   return *this;
 }

@@ -16,6 +16,11 @@
 
 namespace vkformer {
 
+// Bytes [begin, end) of a file.
+struct ByteRange {
+  size_t begin = 0, end = 0;
+};
+
 class MappedFile {
  public:
   // Opens a regular file. An error names the path and the system's reason.
@@ -30,6 +35,12 @@ class MappedFile {
   static MappedFile share(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                           std::string name);
 
+  // A file of `size` bytes of which only `ranges` are there, in order and apart: `bytes` has them
+  // one after the other. The others read as zeros, and take no memory where the system has maps.
+  // An error says that the bytes are not those of the ranges, or that no addresses are left.
+  static Result<MappedFile> sparse(size_t size, std::vector<ByteRange> ranges,
+                                   std::span<const std::byte> bytes, std::string name);
+
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   MappedFile(const MappedFile&) = delete;
@@ -38,14 +49,17 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
+  // Whether all of `part`, which lies inside bytes(), is there: of a sparse file not all is.
+  bool stores(std::span<const std::byte> part) const;
 
  private:
   MappedFile() = default;
 
   std::string path_;
   std::span<const std::byte> bytes_;
-  std::vector<std::byte> owned_;       // what bytes_ shows unless mapped_
-  std::shared_ptr<const void> owner_;  // of what share() was given
+  std::vector<std::byte> owned_;                          // what bytes_ shows unless mapped_
+  std::shared_ptr<const void> owner_;                     // of what share() was given
+  std::shared_ptr<const std::vector<ByteRange>> ranges_;  // of a sparse file; else null
   bool mapped_ = false;
 };
 

@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "checkpoint/json_config.h"
 #include "checkpoint/message_text.h"
+#include "checkpoint/sparse_file.h"
 
 namespace vkformer {
 namespace {
@@ -182,7 +183,7 @@ class PackStore : public FileStore {
   bool has(const std::string& name) const override {
     // Of what cannot be read, the configuration says why.
     if (error_) return name == "config.json";
-    return pack_->find(folder_ + name) != nullptr;
+    return pack_->find(folder_ + name) != nullptr || is_sparse(name);
   }
   Result<MappedFile> open(const std::string& name) const override;
   Result<std::vector<std::string>> safetensors_names() const override {
@@ -190,7 +191,10 @@ class PackStore : public FileStore {
     std::vector<std::string> found;
     for (const PackedFile& file : pack_->content.files) {
       if (!file.name.starts_with(folder_)) continue;
-      const std::string name = file.name.substr(folder_.size());
+      std::string name = file.name.substr(folder_.size());
+      if (name.ends_with(kRangesEnding)) {
+        name.resize(name.size() - std::string_view(kRangesEnding).size());
+      }
       if (name.ends_with(".safetensors") && name.find('/') == std::string::npos) {
         found.push_back(name);
       }
@@ -210,6 +214,10 @@ class PackStore : public FileStore {
   std::string label() const override { return label_; }
 
  private:
+  bool is_sparse(const std::string& name) const {
+    return pack_->find(folder_ + name + kRangesEnding) != nullptr;
+  }
+
   std::string label_;
   std::optional<Error> error_;  // why there is no pack
   std::shared_ptr<OpenPack> pack_;
@@ -220,6 +228,13 @@ class PackStore : public FileStore {
 Result<MappedFile> PackStore::open(const std::string& name) const {
   if (error_) return *error_;
   const PackedFile* file = pack_->find(folder_ + name);
+  if (file == nullptr && is_sparse(name)) {
+    VKF_ASSIGN(const MappedFile ranges, open(name + kRangesEnding));
+    VKF_ASSIGN(const MappedFile stored, open(name + kStoredEnding));
+    return read_sparse(
+        {reinterpret_cast<const char*>(ranges.bytes().data()), ranges.bytes().size()},
+        stored.bytes(), label_of(name));
+  }
   if (file == nullptr) {
     return not_found(message({"File [", label_of(name), "] is not in the packed model."}));
   }

@@ -53,6 +53,8 @@ class SafetensorsFile {
   // The tensor of that name, or nullptr.
   const TensorView* find(const std::string& name) const;
   const std::string& path() const { return file_.path(); }
+  // Whether the file has the elements of one of its tensors (MappedFile::stores).
+  bool stores(const TensorView& tensor) const { return file_.stores(tensor.bytes); }
   // All the bytes of the file, header included.
   std::span<const std::byte> bytes() const { return file_.bytes(); }
 

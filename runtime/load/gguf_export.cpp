@@ -18,6 +18,7 @@
 #include "load/loaded_model.h"
 #include "load/quantise_model.h"
 #include "model/sentence_files.h"
+#include "weights/device_weights.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -327,6 +328,7 @@ Result<QuantiseReport> write_gguf_file(const std::string& model, const std::stri
   }
   const auto store = make_model_store(model);
   VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*store));
+  VKF_CHECK(check_stores_values(*store, "[quantize]"));
   VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*store));
   VKF_CHECK(family->prepare(checkpoint));
   VKF_ASSIGN(const WeightTable table, family->weight_table(checkpoint));

@@ -100,6 +100,20 @@ Result<std::vector<NamedAdapter>> open_request_adapters(
   return adapters;
 }
 
+// Weights that lie in the files as GPUs read them are what they are.
+Status check_packed_options(const FileStore& files, const ModelOptions& options) {
+  if (options.weights != WeightFormat::kAsStored) {
+    return check_stores_values(files, message({"[weights] ", choice_name(options.weights)}));
+  }
+  if (!options.adapters.empty() || !options.request_adapters.empty()) {
+    return check_stores_values(files, "[adapters] merging or adding an adapter");
+  }
+  if (options.most_weight_bytes > 0 && options.most_weight_bytes < kDeviceWeightsSlice) {
+    return check_stores_values(files, "[most_weight_bytes] a smaller slice");
+  }
+  return {};
+}
+
 // Builds a prompt and a step with adapters, which says what they cannot be added to.
 Status check_request_adapters(const ModelFamily& family, const std::vector<PackedWeight>& weights) {
   const ModelFacts& facts = family.facts();
@@ -161,7 +175,10 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   model.device_memory = options.device_memory;
   VKF_ASSIGN(model.family, load_family(files));
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
+  model.checkpoint->record_reads(model.reads);
   VKF_ASSIGN(WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
+  const bool packed = files.has(kDeviceWeightsIndex);
+  if (packed) VKF_CHECK(check_packed_options(files, options));
   VKF_ASSIGN(model.adapters, open_adapters(files, options.adapters));
   VKF_CHECK(merge_adapters(table, model.adapters, *model.checkpoint));
   if (!options.request_adapters.empty() && options.group) {
@@ -173,8 +190,11 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
              open_request_adapters(files, options.request_adapters));
   VKF_CHECK(add_request_adapters(named, *model.checkpoint, table));
   for (const NamedAdapter& adapter : named) model.request_adapters.push_back(adapter.name);
-  VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
-                                            most_weight_bytes(caps, options)));
+  const uint64_t most = packed ? kDeviceWeightsSlice : most_weight_bytes(caps, options);
+  VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights, most));
+  if (packed) {
+    VKF_ASSIGN(model.packed, DeviceWeights::open(files, model.weights));
+  }
   if (!named.empty()) VKF_CHECK(check_request_adapters(*model.family, model.weights));
   if (!model.adapters.empty()) model.table = std::move(table);
   return model;
@@ -307,22 +327,28 @@ Status LoadedModel::upload_weight(size_t index, const Checkpoint& checkpoint,
   // Who copies in portions does so beside frames, whose cores are the host's.
   const Helpers helpers = before_copy ? Helpers{} : device_->helpers();
   VKF_CHECK(pack_weight(weights_[index], checkpoint, packed, helpers));
-  const size_t piece = before_copy ? kMostPiece : packed.size();
-  for (size_t at = 0; at < packed.size(); at += piece) {
-    const auto part = std::span(packed).subspan(at, std::min(piece, packed.size() - at));
+  return copy_weight(index, packed, before_copy);
+}
+
+Status LoadedModel::copy_weight(size_t index, std::span<const std::byte> bytes,
+                                const std::function<void(uint64_t bytes)>& before_copy) const {
+  const size_t piece = before_copy ? kMostPiece : bytes.size();
+  for (size_t at = 0; at < bytes.size(); at += piece) {
+    const auto part = bytes.subspan(at, std::min(piece, bytes.size() - at));
     if (before_copy) before_copy(part.size());
     VKF_CHECK(device_->upload(chunks_[chunk_of_[index]], spans_[index].offset + at, part));
   }
   return {};
 }
 
-Status LoadedModel::upload_own(const Checkpoint& checkpoint, const ModelOptions& options,
+Status LoadedModel::upload_own(const ModelWeights& read, const ModelOptions& options,
                                uint64_t& done, uint64_t total) {
   std::vector<std::byte> packed;
   for (size_t i = 0; i < weights_.size(); ++i) {
     if (spans_[i].buffer == nullptr) continue;
-    VKF_CHECK(upload_weight(i, checkpoint, packed, options.before_copy));
-    done += packed.size();
+    VKF_CHECK(read.packed ? copy_weight(i, read.packed->bytes_of(i), options.before_copy)
+                          : upload_weight(i, *read.checkpoint, packed, options.before_copy));
+    done += weights_[i].bytes;
     if (!options.progress || options.progress({done, total})) continue;
     return cancelled(
         message({"[load] was cancelled after ", done, " of ", total, " bytes of weights"}));
@@ -330,11 +356,11 @@ Status LoadedModel::upload_own(const Checkpoint& checkpoint, const ModelOptions&
   return {};
 }
 
-Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& options) {
+Status LoadedModel::upload(const ModelWeights& read, const ModelOptions& options) {
   uint64_t done = 0;
-  if (!split_) return upload_own(checkpoint, options, done, weight_bytes_);
+  if (!split_) return upload_own(read, options, done, weight_bytes_);
   for (const std::shared_ptr<LoadedModel>& part : split_->parts) {
-    if (part) VKF_CHECK(part->upload_own(checkpoint, options, done, weight_bytes_));
+    if (part) VKF_CHECK(part->upload_own(read, options, done, weight_bytes_));
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "vkformer/model.h"
 #include "vulkan/recording.h"
+#include "weights/device_weights.h"
 #include "weights/merge_adapters.h"
 #include "weights/request_adapters.h"
 
@@ -28,8 +29,11 @@ struct ModelWeights {
   std::unique_ptr<ModelFamily> family;
   std::optional<Checkpoint> checkpoint;
   std::vector<PackedWeight> weights;
+  // Tensors whose elements the table was made of.
+  std::shared_ptr<std::set<std::string>> reads = std::make_shared<std::set<std::string>>();
   Precision precision = Precision::kF32;
-  uint64_t device_memory = 0;  // ModelOptions::device_memory
+  uint64_t device_memory = 0;           // ModelOptions::device_memory
+  std::optional<DeviceWeights> packed;  // of files that have them as GPUs read them
   std::vector<ScaledAdapter> adapters;
   WeightTable table;                          // where there are adapters
   std::vector<std::string> request_adapters;  // names, in the order of their scales
@@ -56,7 +60,7 @@ class LoadedModel {
   // Precondition: nothing that uses the weights runs or is recorded to run.
   Status set_adapter_scales(const std::vector<float>& scales) const;
   // Packs every weight and copies it to the device; `options` may watch and cancel.
-  Status upload(const Checkpoint& checkpoint, const ModelOptions& options);
+  Status upload(const ModelWeights& read, const ModelOptions& options);
 
   const std::shared_ptr<VulkanDevice>& device() const { return device_; }
   const ModelFamily& family() const { return *family_; }
@@ -78,9 +82,12 @@ class LoadedModel {
   LoadedModel() = default;
   // Of the weights that `held` names; empty: all. `device_memory` as in ModelOptions.
   Status make_chunks(uint64_t device_memory, const std::vector<bool>& held);
-  Status upload_own(const Checkpoint& checkpoint, const ModelOptions& options, uint64_t& done,
+  Status upload_own(const ModelWeights& read, const ModelOptions& options, uint64_t& done,
                     uint64_t total);
-  // `before_copy` as in ModelOptions; may be empty.
+  // A weight's bytes as the GPU reads them. `before_copy` as in ModelOptions; may be empty.
+  Status copy_weight(size_t index, std::span<const std::byte> bytes,
+                     const std::function<void(uint64_t bytes)>& before_copy) const;
+  // Packs a weight first, into `packed`.
   Status upload_weight(size_t index, const Checkpoint& checkpoint, std::vector<std::byte>& packed,
                        const std::function<void(uint64_t bytes)>& before_copy) const;
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 #include "base/check.h"
+#include "base/job_threads.h"
 #include "base/message.h"
 #include "checkpoint/message_text.h"
 #include "checkpoint/pack_file.h"
 #include "checkpoint/replace_file.h"
+#include "checkpoint/sparse_file.h"
 #include "gguf/gguf_adapter.h"
 #include "gguf/gguf_store.h"
 #include "load/loaded_model.h"
@@ -115,6 +118,69 @@ Status write_pack(PackContents& contents, const std::string& target) {
   return replace_file(target, pieces);
 }
 
+// Of a safetensors file the header, and the tensors that loading reads: `reads` and the small ones.
+Result<SparseFile> without_weights(const MappedFile& whole, const std::set<std::string>& reads) {
+  constexpr size_t kSmall = 4096;  // bytes
+  VKF_ASSIGN(const SafetensorsFile file,
+             SafetensorsFile::parse(MappedFile::borrow(whole.bytes(), whole.path())));
+  const std::byte* begin = whole.bytes().data();
+  size_t header = whole.bytes().size();
+  std::vector<ByteRange> stored;
+  for (const auto& [name, view] : file.tensors()) {
+    const auto at = static_cast<size_t>(view.bytes.data() - begin);
+    header = std::min(header, at);
+    const bool read = std::any_of(reads.begin(), reads.end(), [&](const std::string& wanted) {
+      return name == wanted || name == scales_name(wanted) || name == minima_name(wanted);
+    });
+    if (read || view.bytes.size() <= kSmall) stored.push_back({at, at + view.bytes.size()});
+  }
+  stored.push_back({0, header});
+  std::sort(stored.begin(), stored.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
+  return make_sparse(whole.bytes(), stored);
+}
+
+// Options with which every device has the same slices.
+Result<ModelWeights> weights_of_any_device(const FileStore& files) {
+  DeviceCaps caps;
+  caps.limits.max_storage_range = kDeviceWeightsSlice;
+  return read_model_weights(caps, files, {});
+}
+
+// Puts the weights as GPUs read them in the place of the tensors that they are made of.
+Status add_device_weights(const std::string& model, PackContents& contents) {
+  VKF_ASSIGN(const ModelWeights read, weights_of_any_device(*make_directory_store(model)));
+  const size_t others = std::max(1u, std::thread::hardware_concurrency()) - 1;
+  JobThreads threads(std::max<size_t>(1, others));
+  const Helpers helpers{[&](std::function<void()> job) { threads.run(std::move(job)); }, others};
+  PackContents made;
+  const auto add = [&](const std::string& name, std::vector<std::byte> bytes) {
+    made.opened.push_back(MappedFile::from_bytes(std::move(bytes), name));
+    made.files.push_back({.name = name});
+  };
+  const auto add_text = [&](const std::string& name, const std::string& text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    add(name, {bytes.begin(), bytes.end()});
+  };
+  for (size_t i = 0; i < contents.files.size(); ++i) {
+    const std::string& name = contents.files[i].name;
+    if (!name.ends_with(".safetensors") || name.find('/') != std::string::npos) {
+      made.opened.push_back(std::move(contents.opened[i]));
+      made.files.push_back(contents.files[i]);
+      continue;
+    }
+    VKF_ASSIGN(SparseFile sparse, without_weights(contents.opened[i], *read.reads));
+    add_text(name + kRangesEnding, sparse.ranges);
+    add(name + kStoredEnding, std::move(sparse.stored));
+  }
+  add_text(kDeviceWeightsIndex, device_weights_index(read.weights));
+  VKF_ASSIGN(std::vector<std::byte> bytes,
+             make_device_weights(read.weights, *read.checkpoint, helpers));
+  add(kDeviceWeightsName, std::move(bytes));
+  contents = std::move(made);
+  return {};
+}
+
 // A folder that goes away with it.
 struct TemporaryFolder {
   explicit TemporaryFolder(std::string named) : path(std::move(named)) {}
@@ -141,7 +207,9 @@ Result<PackInfo> pack_quantised(const std::string& model, const std::string& tar
   settings.weights = *options.weights;
   settings.adapters = options.adapters;
   VKF_CHECK(quantise_directory(model, folder.path, settings));
-  return pack_directory(folder.path, target, {});
+  PackOptions packing;
+  packing.device_layout = options.device_layout;
+  return pack_directory(folder.path, target, packing);
 }
 
 }  // namespace
@@ -154,11 +222,19 @@ Result<PackInfo> pack_directory(const std::string& model, const std::string& tar
                                      "made of."}));
   }
   if (options.weights) return pack_quantised(model, target, options);
+  if (options.device_layout && (is_gguf_file(model) || !options.adapters.empty())) {
+    return unsupported(message(
+        {"[device_layout] The weights of ", model,
+         options.adapters.empty() ? "" : " and its adapters",
+         " are packed for devices only as a format of weights, into which adapters are merged; "
+         "give one (PackOptions::weights, --weights)."}));
+  }
   VKF_ASSIGN(const ModelInfo info, read_model_info(model));
   PackContents contents;
   if (!is_gguf_file(model)) {
     VKF_CHECK(add_directory(model, contents));
     VKF_CHECK(add_adapters(model, options.adapters, contents));
+    if (options.device_layout) VKF_CHECK(add_device_weights(model, contents));
   } else if (model.find("-of-") != std::string::npos || !options.adapters.empty()) {
     return unsupported(message({"[", model,
                                 "] A GGUF file is packed as it is only if it has one part and no "
@@ -170,6 +246,10 @@ Result<PackInfo> pack_directory(const std::string& model, const std::string& tar
     contents.files.push_back({.name = "model.gguf"});
   }
   VKF_CHECK(write_pack(contents, target));
+  if (options.device_layout) {
+    // Loading reads no more than what is there.
+    VKF_CHECK(weights_of_any_device(*make_pack_store(target, 0, false)));
+  }
   return pack_info(target, {.offset = 0, .verify = false});
 }
 

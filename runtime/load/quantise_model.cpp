@@ -12,6 +12,7 @@
 #include "gguf/gguf_store.h"
 #include "load/loaded_model.h"
 #include "model/model.h"
+#include "weights/device_weights.h"
 #include "weights/quantise_tensors.h"
 
 namespace vkformer {
@@ -132,6 +133,7 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
   }
   const auto files = make_model_store(model);
   VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*files));
+  VKF_CHECK(check_stores_values(*files, "[quantize]"));
   VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*files));
   VKF_CHECK(family->prepare(checkpoint));
   VKF_ASSIGN(const WeightTable table, family->weight_table(checkpoint));

@@ -23,7 +23,7 @@ Result<std::shared_ptr<const LoadedModel>> load_split_model(
   VKF_ASSIGN(ModelSplit split, plan_split(read, std::move(group)));
   if (options.planned) options.planned(split.plan);
   VKF_ASSIGN(std::shared_ptr<LoadedModel> model, LoadedModel::create_split(std::move(split), read));
-  VKF_CHECK(model->upload(*read.checkpoint, options));
+  VKF_CHECK(model->upload(read, options));
   return std::shared_ptr<const LoadedModel>(std::move(model));
 }
 
@@ -40,7 +40,7 @@ Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevi
   Result<std::shared_ptr<LoadedModel>> model = LoadedModel::create(device, read);
   if (!model) return load_error(model.error(), *device, files, options);
   PipelinesAhead ahead(**model, options.first_use);
-  VKF_CHECK((*model)->upload(*read.checkpoint, options));
+  VKF_CHECK((*model)->upload(read, options));
   (*model)->keep_adapters(read);
   const uint64_t bytes = (*model)->weight_bytes();
   VKF_CHECK(ahead.finish([&](size_t made, size_t total) {

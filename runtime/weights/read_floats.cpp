@@ -53,6 +53,7 @@ Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::
     return invalid_file(message({"[", name, "] is missing from ", checkpoint.directory(),
                                  "; the model needs it with shape ", shape_text(expected), "."}));
   }
+  checkpoint.note_read(name);
   const std::string where = "[" + name + "] in " + checkpoint.file_of(name);
   if (!holds_floats(*view)) {
     return invalid_file(message({where, " has dtype ", dtype_name(view->dtype),
@@ -61,6 +62,9 @@ Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::
   if (view->shape != expected) {
     return invalid_file(message({where, " has shape ", shape_text(view->shape),
                                  ", but the configuration asks for ", shape_text(expected), "."}));
+  }
+  if (!checkpoint.has_values(name)) {
+    return internal_error(where + " is read, but the pack has it only as GPUs read it");
   }
   std::vector<float> values(static_cast<size_t>(element_count(view->shape)));
   read_elements(*view, 0, 1, values);

@@ -46,6 +46,9 @@ void add_pack_command(CLI::App& app, CommandLine& line) {
       "format of matrices, as `vkformer quantize` writes them; else as they are",
       {"q8", "q4", "q4m", "bf16", "f16"});
   add_adapter_option(*command, options->settings.adapters);
+  command->add_flag("--device-layout", options->settings.device_layout,
+                    "store weights as GPUs read them: loading is faster, other formats and "
+                    "adapters are refused");
   add_output_options(*command, line.common);
   add_examples(*command,
                "  vkformer pack models/g2p-en /tmp/g2p.vkfpack\n"

@@ -13,6 +13,7 @@
 #include "checkpoint/pack_file.h"
 #include "gguf/gguf_store.h"
 #include "model/model.h"
+#include "weights/device_weights.h"
 
 namespace {
 
@@ -65,5 +66,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   (void)load_family(*store);
   (void)Checkpoint::open_store(*store);
+  if (store->has(kDeviceWeightsIndex)) (void)DeviceWeights::open(*store, {});
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "base/job_threads.h"
+#include "base/sha256.h"
 #include "checkpoint/temp_dir.h"
 #include "model/weight_rows.h"
 #include "vkformer/tensor.h"
@@ -277,6 +278,27 @@ TEST_SUITE("cpu") {
     const Status packed = pack_weight(weights[0], *opened.checkpoint, bytes);
     REQUIRE_FALSE(packed.ok());
     CHECK_MESSAGE(contains(packed.error().message, "-9"), packed.error().message);
+  }
+
+  TEST_CASE("weights: the packed bytes are those of the layout that packs on disk have") {
+    // Packs store these bytes (weights/device_weights.h). Where this digest has to change, raise
+    // kLayoutVersion, so that older packs are refused.
+    Tensor w = Tensor::zeros(DType::kF32, {70, 320});
+    for (size_t i = 0; i < w.bytes.size() / 4; ++i) {
+      const float value = static_cast<float>(static_cast<int>(i * 37 % 31) - 15) / 16.0f;
+      std::memcpy(w.bytes.data() + 4 * i, &value, 4);
+    }
+    Opened opened;
+    open(opened, {{"w", w}, {"b", counting(DType::kF32, {70})}});
+    std::vector<std::byte> all;
+    for (const MatrixFormat format : kMatrixFormats) {
+      const auto weights =
+          resolve(opened, {.rows = {linear(70, 320, {"w"}, {"b"})}}, weight_format_of(format));
+      const auto bytes = packed_bytes(opened, weights[0]);
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    CHECK(hexadecimal(sha256(all)) ==
+          "087cf933d5d87b48891cc4c4514858237605b6a2159e0ef320f71052277df2df");
   }
 
   TEST_CASE("weights: missing, misshaped, misnamed and mistyped tensors are refused by name") {

@@ -758,6 +758,7 @@ internal static unsafe class Tests
         Same(pack.Size, (ulong)new FileInfo(target).Length, "bytes of a pack");
         Same(pack.Sha256.Length, 32, "bytes of a hash");
         Same((long)Directories.Describe(target).TensorCount, (long)Directories.Describe(Plays).TensorCount, "packed tensors");
+        Check(Directories.Pack(Plays, target, new PackOptions { DeviceLayout = 1 }).Files > pack.Files, "weights apart");
         File.Delete(target);
         Fails(() => Directories.WriteGguf(Plays, target, new GgufOptions { Weights = "q8" }));
     }

@@ -139,6 +139,8 @@ class Models(unittest.TestCase):
             self.assertEqual(text, vkformer.load(SPEAR, DEVICE).generate("ROMEO:", max_new_tokens=4).text)
             smaller = vkformer.pack(SPEAR, Path(folder) / "q8.vkfpack", "q8")
             self.assertLess(smaller.size, report.size)
+            vkformer.pack(SPEAR, target, device_layout=True)
+            self.assertEqual(vkformer.load(target, DEVICE).generate("ROMEO:", max_new_tokens=4).text, text)
             with self.assertRaisesRegex(vkformer.InvalidArgumentError, "q3"):
                 vkformer.pack(SPEAR, target, "q3")
 

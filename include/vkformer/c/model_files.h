@@ -52,6 +52,9 @@ typedef struct vkf_pack_options {
   const char* const* adapters;  // adapter_count of them
   const float* adapter_scales;  // likewise, or null: 1
   size_t adapter_count;
+  // 1: weights lie in the pack as GPUs read them, in place of the tensors they are made of.
+  uint32_t device_layout;
+  uint32_t reserved2;
 } vkf_pack_options;
 typedef struct vkf_pack_report {
   uint32_t struct_size;

@@ -1,0 +1,34 @@
+// A file of which only some ranges are stored. A pack whose weights lie in it as GPUs read them has
+// a model's safetensors files so: their headers, and the few tensors that loading reads.
+// docs/files.md has the format.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/mapped_file.h"
+
+namespace vkformer {
+
+// Endings, added to the name of the whole file, of the two that stand for it: which ranges are
+// stored (JSON), and their bytes, one range after the other.
+inline constexpr const char* kRangesEnding = ".ranges.json";
+inline constexpr const char* kStoredEnding = ".stored";
+
+struct SparseFile {
+  std::string ranges;
+  std::vector<std::byte> stored;
+};
+// `stored`: ranges of `file`, in order and apart.
+SparseFile make_sparse(std::span<const std::byte> file, const std::vector<ByteRange>& stored);
+
+// The file, with zeros where nothing is stored (MappedFile::stores). `label` stands for it in
+// messages; an error says what is damaged.
+Result<MappedFile> read_sparse(std::string_view ranges, std::span<const std::byte> stored,
+                               const std::string& label);
+
+}  // namespace vkformer
