@@ -4,6 +4,7 @@
 #include <set>
 
 #include "graph/tensor_bytes.h"
+#include "ops/fusion.h"
 #include "recording/node_places.h"
 #include "session/sized_graphs.h"
 
@@ -24,7 +25,6 @@ class Places {
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
       const Node& node = graph.nodes()[i];
       at = place_index(place_of_node(graph, i), at, counts);
-      if (counts) ++places_[at].dispatches;
       for (const TensorId id : node.inputs) {
         if (id == kNoTensor) continue;
         read_at[id] = std::max(read_at[id], at);
@@ -41,6 +41,17 @@ class Places {
       for (size_t place = made_at[id] + 1; place <= read_at[id]; ++place) {
         places_[place].handed += bytes / static_cast<double>(tokens);
       }
+    }
+  }
+
+  // Dispatches of a pass that was added: one for each node that is left after fusion.
+  void count_dispatches(const Graph& graph) {
+    // The same at every process of a group, whatever its device.
+    const FusedGraph fused = fuse(graph, DeviceCaps{}, Precision::kF32);
+    size_t at = 0;
+    for (size_t i = 0; i < fused.graph.nodes().size(); ++i) {
+      at = place_index(place_of_node(fused.graph, i), at, false);
+      ++places_[at].dispatches;
     }
   }
 
@@ -115,6 +126,7 @@ Result<std::vector<SplitPlace>> split_places(const ModelFamily& family,
   const auto forward = sized_graphs(family, weights, {.batch = 1, .tokens = tokens});
   if (!forward) return forward.error().with_context("[group] no pass of this model can be planned");
   places.add((*forward)[0].graph, tokens);
+  places.count_dispatches((*forward)[0].graph);
   if (facts.head != HeadKind::kLanguage) return places.take();
   // What does not generate in steps has no such graphs.
   SessionSizes sizes{.batch = 1, .tokens = std::max<int64_t>(1, tokens / 2), .new_tokens = 2};
