@@ -53,34 +53,6 @@ class VKFORMER_API Task {
   std::unique_ptr<TaskModel> impl_;
 };
 
-// How states become one vector.
-enum class Pooling : uint8_t {
-  kModel,  // as sentence-transformers' files beside the model say; without them, kMean
-  kMean,   // the mean over a text's tokens
-  kFirst,  // the first token's state
-  kLast,   // the last token's state
-};
-
-struct EmbedOptions {
-  Pooling pooling = Pooling::kModel;
-  // kUnit divides a vector by its length; kModel does so where the model's files say so.
-  enum class Length : uint8_t { kModel, kUnit } length = Length::kModel;
-  // What stands in front of every text: this one, the one of that name in
-  // config_sentence_transformers.json, or that file's default prompt. "" is none.
-  std::optional<std::string> prompt = std::nullopt;
-  std::optional<std::string> prompt_name = std::nullopt;  // not with `prompt`
-};
-
-// Texts to vectors, with any model that reads tokens.
-class VKFORMER_API Embedder : public Task {
- public:
-  using Task::Task;
-  static Result<Embedder> load(const Device& device, const ModelSource& source,
-                               const TaskOptions& options = {});
-  // One vector per text: (B,D)
-  Result<Tensor> embed(std::span<const std::string> texts, const EmbedOptions& options = {});
-};
-
 struct LabelScore {
   std::string label;
   double score = 0;  // probability

@@ -9,6 +9,7 @@
 #include "c_api/support.h"
 #include "vkformer/attention.h"
 #include "vkformer/attention_view.h"
+#include "vkformer/embed.h"
 #include "vkformer/frame_scheduler.h"
 #include "vkformer/generation_batch.h"
 #include "vkformer/heat_map.h"
@@ -165,6 +166,12 @@ inline constexpr auto kEnumRows<RerankOptions::Score> =
         VKF_ROW(RerankOptions::Score::kProbability, VKF_RERANK_PROBABILITY),
     });
 
+template <>
+inline constexpr auto kEnumRows<VectorValues> = std::to_array<EnumRow<VectorValues>>({
+    VKF_ROW(VectorValues::kFloat, VKF_VECTOR_FLOAT),
+    VKF_ROW(VectorValues::kInt8, VKF_VECTOR_INT8),
+    VKF_ROW(VectorValues::kBinary, VKF_VECTOR_BINARY),
+});
 template <>
 inline constexpr auto kEnumRows<Pooling> = std::to_array<EnumRow<Pooling>>({
     VKF_ROW(Pooling::kModel, VKF_POOL_MODEL),

@@ -5,6 +5,7 @@
 #include "c_api/enums.h"
 #include "vkformer/depth.h"
 #include "vkformer/detect.h"
+#include "vkformer/embed.h"
 #include "vkformer/rerank.h"
 #include "vkformer/segment.h"
 #include "vkformer/speak.h"
@@ -425,6 +426,8 @@ vkf_status vkf_task_embed(vkf_task* task, const char* const* texts, size_t count
     if (given.unit_length != 0) read.length = EmbedOptions::Length::kUnit;
     if (given.prompt != nullptr) read.prompt = given.prompt;
     if (given.prompt_name != nullptr) read.prompt_name = given.prompt_name;
+    read.dimensions = given.dimensions;
+    read.values = value_of<VectorValues>(given.values, "values");
     Tensor made = take(embedder->embed(copies, read));
     TensorMap map;
     map["embeddings"] = std::move(made);

@@ -38,6 +38,73 @@ void make_unit(std::vector<float>& vector) {
   for (float& value : vector) value = static_cast<float>(static_cast<double>(value) / length);
 }
 
+// The first `count` values, which have length 1 again if all had.
+void truncate(std::vector<float>& vector, int count, bool unit) {
+  if (count == 0) return;
+  vector.resize(static_cast<size_t>(count));
+  if (unit) make_unit(vector);
+}
+
+Status check_dimensions(const EmbedOptions& options, size_t width) {
+  const auto count = options.dimensions == 0 ? static_cast<int64_t>(width) : options.dimensions;
+  if (count < 1 || count > static_cast<int64_t>(width)) {
+    return invalid_argument(
+        message({"[dimensions] is ", count, ", but this model's vectors have 1 to ", width,
+                 " values that can be taken; 0 takes all."}));
+  }
+  if (options.values == VectorValues::kBinary && count % 8 != 0) {
+    return invalid_argument(message({"[values] is binary, but ", count,
+                                     " values do not fill bytes of 8; give dimensions a multiple "
+                                     "of 8."}));
+  }
+  return {};
+}
+
+// A vector as multiples of its largest magnitude / 127. Halves go to the even neighbor.
+void append_int8(const std::vector<float>& vector, std::vector<std::byte>& out) {
+  float largest = 0;
+  for (const float value : vector) largest = std::max(largest, std::fabs(value));
+  for (const float value : vector) {
+    const float scaled = largest > 0 ? std::nearbyint(value / largest * 127.0f) : 0.0f;
+    out.push_back(static_cast<std::byte>(static_cast<int8_t>(scaled)));
+  }
+}
+
+void append_signs(const std::vector<float>& vector, std::vector<std::byte>& out) {
+  for (size_t first = 0; first < vector.size(); first += 8) {
+    unsigned bits = 0;
+    for (size_t i = 0; i < 8; ++i) bits = bits << 1 | (vector[first + i] > 0 ? 1u : 0u);
+    out.push_back(static_cast<std::byte>(bits));
+  }
+}
+
+Result<Tensor> tensor_of(const std::vector<std::vector<float>>& vectors, int64_t width,
+                         VectorValues values) {
+  const auto rows = static_cast<int64_t>(vectors.size());
+  if (values == VectorValues::kFloat) {
+    std::vector<float> all;
+    for (const auto& vector : vectors) all.insert(all.end(), vector.begin(), vector.end());
+    return Tensor::from_floats({rows, width}, all);
+  }
+  const bool signs = values == VectorValues::kBinary;
+  Tensor tensor{.dtype = signs ? DType::kU8 : DType::kI8,
+                .shape = {rows, signs ? width / 8 : width},
+                .bytes = {}};
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    const std::vector<float>& vector = vectors[i];
+    if (!std::all_of(vector.begin(), vector.end(), [](float v) { return std::isfinite(v); })) {
+      return unsupported(message({"[values] The vector of text ", i,
+                                  " has NaN or an infinity, which only float values can be."}));
+    }
+    if (signs) {
+      append_signs(vector, tensor.bytes);
+    } else {
+      append_int8(vector, tensor.bytes);
+    }
+  }
+  return tensor;
+}
+
 constexpr const char* kPromptFile = "config_sentence_transformers.json";
 
 // The prompt of that name; an error lists those that there are.
@@ -119,6 +186,7 @@ Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
     VKF_ASSIGN(const TensorMap outputs, task.session->run(inputs, {}));
     VKF_ASSIGN(const TaskOutput states, task_output(outputs, name));
     const auto width = static_cast<size_t>(states.shape.back());
+    VKF_CHECK(check_dimensions(options, width));
     for (size_t row = 0; row < places.size(); ++row) {
       const size_t end = encodings[places[row]].ids.size();
       const PooledTokens tokens =
@@ -126,15 +194,15 @@ Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
       std::vector<float>& vector = vectors[places[row]];
       vector = pool(states.row(row), width, tokens, options.pooling);
       if (unit) make_unit(vector);
+      truncate(vector, options.dimensions, unit || facts.sentence.normalizes());
     }
     return {};
   };
   const std::vector<size_t> lengths = token_counts(encodings);
   VKF_CHECK(run_batches(lengths, logits_batch(task, lengths), run));
-  std::vector<float> values;
-  for (const auto& vector : vectors) values.insert(values.end(), vector.begin(), vector.end());
-  const int64_t width = texts.empty() ? facts.width : static_cast<int64_t>(vectors[0].size());
-  return Tensor::from_floats({static_cast<int64_t>(texts.size()), width}, values);
+  int64_t width = options.dimensions > 0 ? options.dimensions : facts.width;
+  if (!vectors.empty()) width = static_cast<int64_t>(vectors[0].size());
+  return tensor_of(vectors, width, options.values);
 }
 
 }  // namespace vkformer

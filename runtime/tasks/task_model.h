@@ -13,6 +13,7 @@
 #include "text/tokenizer_engine.h"
 #include "vkformer/depth.h"
 #include "vkformer/detect.h"
+#include "vkformer/embed.h"
 #include "vkformer/rerank.h"
 #include "vkformer/segment.h"
 #include "vkformer/speak.h"

@@ -1,6 +1,7 @@
 // `vkformer embed`: texts in, one vector each out.
 #include "readable.h"
 #include "task_command.h"
+#include "vkformer/embed.h"
 
 namespace vkformer::cli {
 
@@ -12,6 +13,8 @@ struct EmbedCommandOptions {
   bool normalize = false;
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_name;
+  int dimensions = 0;
+  std::string values = "float";
 };
 
 EmbedOptions settings_of(const EmbedCommandOptions& options) {
@@ -22,6 +25,9 @@ EmbedOptions settings_of(const EmbedCommandOptions& options) {
   if (options.normalize) settings.length = EmbedOptions::Length::kUnit;
   settings.prompt = options.prompt;
   settings.prompt_name = options.prompt_name;
+  settings.dimensions = options.dimensions;
+  if (options.values == "int8") settings.values = VectorValues::kInt8;
+  if (options.values == "binary") settings.values = VectorValues::kBinary;
   return settings;
 }
 
@@ -31,10 +37,18 @@ Result<std::vector<Json>> embed(Embedder& embedder, const std::vector<Json>& inp
   if (!texts) return texts.error();
   const Result<Tensor> vectors = embedder.embed(*texts, settings);
   if (!vectors) return vectors.error();
-  const Result<std::vector<float>> values = vectors->to_floats();
-  if (!values) return values.error();
   const auto width = static_cast<size_t>(vectors->shape[1]);
   std::vector<Json> answers(inputs.size());
+  if (vectors->dtype != DType::kF32) {
+    for (size_t i = 0; i < vectors->bytes.size(); ++i) {
+      const auto byte = std::to_integer<uint8_t>(vectors->bytes[i]);
+      const int value = vectors->dtype == DType::kI8 ? static_cast<int8_t>(byte) : int{byte};
+      answers[i / width]["embedding"].push_back(value);
+    }
+    return answers;
+  }
+  const Result<std::vector<float>> values = vectors->to_floats();
+  if (!values) return values.error();
   for (size_t i = 0; i < values->size(); ++i) {
     answers[i / width]["embedding"].push_back(short_float((*values)[i]));
   }
@@ -75,6 +89,15 @@ void add_embed_command(CLI::App& app, CommandLine& line) {
                    "the model's prompt of that name (config_sentence_transformers.json)")
       ->excludes(prompt);
   command->add_flag("--normalize", options->normalize, "divide vectors by their length");
+  command
+      ->add_option("--dimensions", options->dimensions,
+                   "the first values of each vector, of a model that is trained for it; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--values", options->values,
+                   "what a vector's values are; int8: multiples of its largest magnitude / 127; "
+                   "binary: signs, eight a byte, the first in its highest bit")
+      ->check(CLI::IsMember({"float", "int8", "binary"}));
   add_examples(*command,
                "  vkformer embed DIR \"a first text\" \"and another\"\n"
                "  vkformer embed DIR --input texts.txt --output vectors.jsonl --resume\n");

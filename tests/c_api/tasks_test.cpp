@@ -8,6 +8,7 @@
 #include "support/c_handles.h"
 #include "support/golden.h"
 #include "vkformer/depth.h"
+#include "vkformer/embed.h"
 #include "vkformer/rerank.h"
 #include "vkformer/segment.h"
 #include "vkformer/speak.h"

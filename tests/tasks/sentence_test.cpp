@@ -124,6 +124,16 @@ void write_modules(const TaskCopy& copy, const Json& pooling,
   copy.folder.write("1_Pooling/config.json", pooling.dump());
 }
 
+std::vector<Vector> rows_of(const Tensor& made) {
+  const std::vector<float> values = value_of(made.to_floats());
+  const auto width = static_cast<size_t>(made.shape[1]);
+  std::vector<Vector> rows(values.size() / width, Vector(width));
+  for (size_t i = 0; i < values.size(); ++i) {
+    rows[i / width][i % width] = static_cast<double>(values[i]);
+  }
+  return rows;
+}
+
 void check_vectors(const Tensor& made, const std::vector<Vector>& wanted) {
   REQUIRE(made.shape ==
           Shape{static_cast<int64_t>(wanted.size()), static_cast<int64_t>(wanted[0].size())});
@@ -200,6 +210,46 @@ TEST_SUITE("model") {
     const TensorMap outputs = value_of(session.run(inputs));
     CHECK(outputs.count("sentence_embedding") == 1);
     CHECK(outputs.count("logits") == 0);
+  }
+
+  TEST_CASE("sentences: vectors are cut to their first values, and stored as bytes and signs") {
+    if (!have_test_device()) return;
+    auto task = load_golden<Embedder>("embed-last", 4);  // its vectors have length 1
+    const auto whole = rows_of(value_of(task.embed(kTexts)));
+    EmbedOptions options;
+    options.dimensions = 8;
+    const auto cut = rows_of(value_of(task.embed(kTexts, options)));
+    options.values = VectorValues::kInt8;
+    const Tensor bytes = value_of(task.embed(kTexts, options));
+    options.values = VectorValues::kBinary;
+    const Tensor signs = value_of(task.embed(kTexts, options));
+    const auto rows = static_cast<int64_t>(kTexts.size());
+    CHECK(bytes.dtype == DType::kI8);
+    CHECK(bytes.shape == Shape{rows, 8});
+    CHECK(signs.dtype == DType::kU8);
+    CHECK(signs.shape == Shape{rows, 1});
+    for (size_t row = 0; row < kTexts.size(); ++row) {
+      const Vector first(whole[row].begin(), whole[row].begin() + 8);
+      const Vector wanted = unit(first);
+      double largest = 0;
+      for (const double value : cut[row]) largest = std::max(largest, std::fabs(value));
+      for (size_t i = 0; i < 8; ++i) {
+        CHECK(cut[row][i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+        const auto stored = static_cast<int8_t>(bytes.bytes[row * 8 + i]);
+        CHECK(std::fabs(stored - cut[row][i] / largest * 127) <= 0.5 + 1e-4);
+        const auto packed = std::to_integer<unsigned>(signs.bytes[row]);
+        CHECK((packed >> (7 - i) & 1u) == (cut[row][i] > 0 ? 1u : 0u));
+      }
+    }
+    for (const int dimensions : {-1, 100'000, 12}) {
+      options.dimensions = dimensions;
+      const auto refused = task.embed(kTexts, options);
+      REQUIRE_FALSE(refused.ok());
+      CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+      CHECK(refused.error().message.find(std::to_string(dimensions)) != std::string::npos);
+    }
+    options = {};
+    CHECK(value_of(task.embed({}, options)).shape[0] == 0);
   }
 
   TEST_CASE("sentences: dense layers behind the pooling, with lengths of 1 before or after") {

@@ -9,6 +9,7 @@
 #include "support/test_device.h"
 #include "vkformer/depth.h"
 #include "vkformer/detect.h"
+#include "vkformer/embed.h"
 #include "vkformer/segment.h"
 #include "vkformer/speak.h"
 #include "vkformer/transcribe.h"

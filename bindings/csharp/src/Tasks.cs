@@ -103,6 +103,17 @@ namespace Vkformer
         /// <summary>A vector for each text.</summary>
         public float[][] Embed(IReadOnlyList<string> texts, EmbedOptions options = null)
         {
+            return Vectors(texts, options, tensors => tensors.Floats("embeddings"));
+        }
+
+        /// <summary>A vector for each text, of Values VKF_VECTOR_INT8 (-127 to 127) or VKF_VECTOR_BINARY (0 to 255, eight signs each).</summary>
+        public long[][] EmbedInts(IReadOnlyList<string> texts, EmbedOptions options)
+        {
+            return Vectors(texts, options, tensors => tensors.Ints("embeddings"));
+        }
+
+        private T[][] Vectors<T>(IReadOnlyList<string> texts, EmbedOptions options, Func<Tensors, T[]> read)
+        {
             if (texts == null) throw new ArgumentNullException("texts");
             return Alone(() =>
             {
@@ -114,7 +125,7 @@ namespace Vkformer
                     using (var tensors = new Tensors(made))
                     {
                         long width = tensors.Shape("embeddings")[1];
-                        float[] all = tensors.Floats("embeddings");
+                        T[] all = read(tensors);
                         return Enumerable.Range(0, texts.Count).Select(i => all.Skip((int)(i * width)).Take((int)width).ToArray()).ToArray();
                     }
                 }

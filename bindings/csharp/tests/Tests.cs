@@ -329,6 +329,8 @@ internal static unsafe class Tests
             for (int i = 0; i < wanted.Length; ++i) Check(Math.Abs(found[i / 32][i % 32] - wanted[i]) < 2e-5, "vector " + i);
             float[] unit = embedder.Embed(texts, new EmbedOptions { UnitLength = 1, Pooling = Vkf.VKF_POOL_MEAN })[0];
             Check(Math.Abs(unit.Sum(x => (double)x * x) - 1) < 1e-4, "unit length");
+            long[] signs = embedder.EmbedInts(texts, new EmbedOptions { Dimensions = 8, Values = Vkf.VKF_VECTOR_BINARY })[0];
+            Same(signs[0] >> 7, found[0][0] > 0 ? 1L : 0L, "the first sign");
         }
         using (var classifier = new Classifier(device, Task("labels")))
         {

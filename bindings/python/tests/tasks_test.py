@@ -36,6 +36,10 @@ class Tasks(unittest.TestCase):
         numpy.testing.assert_array_equal(model.embed(right["texts"][0]), found[0])
         unit = model.embed(right["texts"], pooling="mean", unit_length=1)
         numpy.testing.assert_allclose(numpy.linalg.norm(unit, axis=1), 1, atol=1e-5)
+        signs = model.embed(right["texts"], dimensions=16, values="binary")
+        self.assertEqual(signs.dtype, numpy.dtype("uint8"))
+        numpy.testing.assert_array_equal(signs, numpy.packbits(found[:, :16] > 0, axis=1))
+        self.assertEqual(model.embed(right["texts"], values="int8").dtype, numpy.dtype("int8"))
         right = expected("embed-last")
         named = load("embed-last")
         for name, vectors in right["vectors"].items():

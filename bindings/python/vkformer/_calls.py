@@ -361,6 +361,7 @@ def bytes_from(name: str, *given: Any) -> bytes:
 # Fields whose values have names: the prefix of the constants.
 _CHOICES = {
     ("vkf_embed_options", "pooling"): "VKF_POOL_", ("vkf_rerank_options", "score"): "VKF_RERANK_",
+    ("vkf_embed_options", "values"): "VKF_VECTOR_",
     ("vkf_device_options", "queue_priority"): "VKF_PRIORITY_", ("vkf_picture_settings", "fit"): "VKF_FIT_",
     ("vkf_attention_options", "projection"): "VKF_PROJECT_", ("vkf_view_options", "range"): "VKF_",
     ("vkf_encode_options", "truncation"): "VKF_", ("vkf_encode_options", "padding"): "VKF_",

@@ -197,7 +197,8 @@ class Task(Handle):
 
     def embed(self, texts: Sequence[str], **options: Any) -> Any:
         """A vector for each text (B,D). Options: pooling ("model", "mean", "first", "last"), unit_length,
-        prompt, prompt_name."""
+        prompt, prompt_name, dimensions (the first values of each), values ("float", "int8", "binary": eight
+        signs a byte, as numpy.packbits packs them)."""
         texts = texts_of(texts, "texts")
         with Keep() as keep:
             made = fill("vkf_embed_options", options, keep, "embed()")

@@ -66,6 +66,8 @@ typedef struct vkf_question {
   const char* context;
 } vkf_question;
 
+// Values of vectors: F32; I8, as EmbedOptions has them; eight signs a byte (U8).
+enum { VKF_VECTOR_FLOAT = 0, VKF_VECTOR_INT8 = 1, VKF_VECTOR_BINARY = 2 };
 enum { VKF_POOL_MODEL = 0, VKF_POOL_MEAN = 1, VKF_POOL_FIRST = 2, VKF_POOL_LAST = 3 };
 typedef struct vkf_embed_options {
   uint32_t struct_size;
@@ -74,6 +76,8 @@ typedef struct vkf_embed_options {
   uint32_t reserved;
   const char* prompt;       // stands in front of every text; null: by prompt_name
   const char* prompt_name;  // in config_sentence_transformers.json; null: that file's default
+  int32_t dimensions;       // the first values of each vector; 0: all
+  int32_t values;           // VKF_VECTOR_FLOAT and so on
 } vkf_embed_options;
 // How documents are scored: as the model's files say, by its logit, by its sigmoid.
 enum { VKF_RERANK_MODEL = 0, VKF_RERANK_LOGIT = 1, VKF_RERANK_PROBABILITY = 2 };
