@@ -67,6 +67,7 @@ void add_group_options(CLI::App& command, CommonOptions& common) {
                   "devices that hold the model together, in the order of its layers, as --device "
                   "names them: 0,1")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->excludes("--device")
       ->group("Device");
   command
@@ -74,6 +75,7 @@ void add_group_options(CLI::App& command, CommonOptions& common) {
                   "how much of the work each of --devices gets, or each process of mpirun: 3,1; "
                   "without, by what a step takes on each")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->group("Device");
 }
 

@@ -215,6 +215,13 @@ class GenerateTest(CliTest):
         lines = self.lines("run", "plan")
         self.assertEqual([line.split("\t")[0] for line in lines], ["run", "plan"])
 
+    def test_a_list_takes_one_argument(self):
+        # What follows it is an input.
+        device = os.environ.get("VKFORMER_TEST_DEVICE", "0")
+        arguments = ["generate", cli_support.MODEL, "--devices", f"{device},{device}", "--shares", "1,2", "attention"]
+        together = self.expect_ok(run(*arguments, "--quiet"))
+        self.assertEqual(together, self.expect_ok(run_on_device("generate", cli_support.MODEL, "attention")))
+
     def test_several_sequences(self):
         answer = json.loads(self.lines("read", "--beams", "4", "--return-sequences", "3",
                                        "--json")[0])
