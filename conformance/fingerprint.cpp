@@ -222,7 +222,7 @@ class Taking {
     greedy.max_new_tokens = given.new_tokens;
     GenerateOptions beams = greedy, sampled = greedy;
     beams.beams = 3;
-    sampled.choice = TokenChoice::kDrawn;
+    sampled.choice = TokenChoice::kSampled;
     sampled.sampling.seed = 7;
     // A batch whose texts are of different lengths.
     const std::vector<TokenId> shorter(prompt.begin() + prompt.size() / 2, prompt.end());

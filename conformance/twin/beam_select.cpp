@@ -215,7 +215,7 @@ class TwinBeams {
 // Candidates that are drawn have no twin.
 bool twin_beam_select(TwinRun& run, const Node& node) {
   const BeamSelectAttrs& a = attrs_of<BeamSelectAttrs>(node);
-  if (a.kind.choice == BeamChoice::kDrawn) return false;
+  if (a.kind.choice == BeamChoice::kSampled) return false;
   TwinBeams(run, node).take_items();
   return true;
 }

@@ -176,7 +176,7 @@ bool is_end(const SearchSettings& s, uint32_t token) {
 // Candidates that are drawn have no twin.
 bool twin_token_candidates(TwinRun& run, const Node& node) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
-  if (choice == BeamChoice::kDrawn) return false;
+  if (choice == BeamChoice::kSampled) return false;
   const Memory &logits = run.in(node, 0), &suppress = run.in(node, 1);
   const TwinSlots slots{run.in(node, 2)};
   const SearchSettings s = settings_of(run.in(node, 3));

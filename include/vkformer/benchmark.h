@@ -133,7 +133,7 @@ struct CompilerStatistics {
   std::optional<double> shared_bytes;   // of a workgroup
   std::optional<double> occupancy;      // how much a core can have in flight at once
   std::string occupancy_unit;           // "subgroups per SIMD", "warps per SM"
-  std::optional<double> cycles;         // estimated, loops counted once or as the driver guesses
+  std::optional<double> cycles;         // estimated, loops counted once or as the driver estimates
   std::optional<double> code_bytes;
 };
 // One executable of a pipeline; a driver may compile several, for several sizes of subgroups.

@@ -27,7 +27,7 @@ enum class Tier : uint8_t {
 enum class DeviceClass : uint8_t {
   kSoftware,    // "software": a processor that runs as a Vulkan device
   kIntegrated,  // "integrated": a GPU that shares memory with the processor
-  kDiscrete,    // "discrete": a GPU with memory of its own
+  kDiscrete,    // "discrete": a GPU with its own memory
   kOther,       // "other": virtual GPUs, and what the driver does not classify
 };
 

@@ -1,6 +1,6 @@
 // Conformance: whether vkformer computes what it should on a device. Every operator and every
 // kernel that the device can run, at its tier and the tiers below, against references in double;
-// whole models; and a report that can be sent to somebody else. A library of its own,
+// whole models; and a report that can be sent to somebody else. A separate library,
 // vkformer_conformance.
 //
 // Threading: a run wants its device for itself. Lifetime: nothing outlives a call but what it
@@ -64,7 +64,7 @@ struct ConformanceReport {
   Tier tier = Tier::kBaseline;  // highest that was checked
   std::vector<ConformanceCheck> checks;
   std::vector<std::string> kernels_run;      // variants that some check ran
-  std::vector<std::string> kernels_not_run;  // and those that none did, with the reason behind
+  std::vector<std::string> kernels_not_run;  // and those that none did, with the reason after it
   std::vector<std::string> demoted;          // variants that this run demoted
   std::string demotion_file;                 // written; empty: none
   double seconds = 0;
@@ -76,7 +76,7 @@ struct ConformanceReport {
   }
 };
 
-// Names of the checks of that extent that the filters let through, without tier and variation.
+// Names of the checks of that extent that the filters select, without tier and variation.
 VKFORMER_API std::vector<std::string> conformance_checks(const ConformanceOptions& options = {});
 VKFORMER_API Result<ConformanceReport> run_conformance(const Device& device,
                                                        const ConformanceOptions& options = {});

@@ -23,19 +23,19 @@ class GrammarConstraint;
 
 // How the next token is chosen of those that there are.
 enum class TokenChoice : uint8_t {
-  kBest,   // the likeliest one; with beams, the likeliest texts
-  kDrawn,  // by chance
+  kBest,     // the likeliest one; with beams, the likeliest texts
+  kSampled,  // at random, by its probability
 };
 
 // What is left of the likeliest tokens to draw from, one after the other, and the random numbers. A
 // text depends on its seed and on nothing else that runs with it.
 struct SamplingOptions {
   double temperature = 1.0;  // divides the scores; 0: the best token
-  int top_k = 0;  // so many of the likeliest, and what ties with the last of them; 0: all
-  // The fewest of the likeliest whose probabilities reach so much (Holtzman et al. 2020); 1: all.
+  int top_k = 0;  // this many of the likeliest, and what ties with the last of them; 0: all
+  // The fewest of the likeliest whose probabilities reach this sum (Holtzman et al. 2020); 1: all.
   double top_p = 1.0;
   double min_p = 0.0;  // those at least so likely as a share of the likeliest (Nguyen et al. 2024)
-  // The fewest whose surprise is nearest to the entropy and whose probabilities reach so much
+  // The fewest whose surprise is nearest to the entropy and whose probabilities reach this sum
   // (Meister et al. 2023); 1: all.
   double typical_p = 1.0;
   uint64_t seed = 0;
@@ -53,7 +53,7 @@ struct PenaltyOptions {
   double repetition = 1.0;  // divides positive scores of tokens seen, multiplies negative ones
   double presence = 0.0;    // subtracted from the scores of tokens that were generated
   double frequency = 0.0;   // subtracted for every time a token was generated
-  int no_repeat_ngram = 0;  // so many tokens never come twice in the same order; at most 32, 0: off
+  int no_repeat_ngram = 0;  // this many tokens never come twice in one order; at most 32, 0: off
   std::vector<TokenBias> biases;
   std::vector<std::vector<TokenId>> bad_words;  // tokens that never come in that order
 };
@@ -65,7 +65,7 @@ struct NewToken {
   TokenId id = 0;
   double log_probability = 0;  // by the model's logits
 };
-// What to do behind it.
+// What to do after it.
 enum class TokenVerdict : uint8_t {
   kGoOn,
   kEnd,     // it is its sequence's last one; what was computed beyond it is dropped
@@ -101,7 +101,7 @@ struct GenerateOptions {
   TokenId forced_eos = -1;              // token forced at the last possible position; -1: none
   std::vector<TokenId> suppress;        // never chosen
   std::vector<TokenId> begin_suppress;  // not chosen first
-  // Sequences per input: the best of at most `beams`, or so many that are drawn.
+  // Sequences per input: the best of at most `beams`, or this many that are sampled.
   int return_sequences = 1;
   TokenChoice choice = TokenChoice::kBest;
   SamplingOptions sampling;  // counts where tokens are sampled
@@ -119,11 +119,11 @@ struct GenerateOptions {
   int beam_groups = 1;
   double diversity = 0.0;
   // Contrastive search (Su et al. 2022, "A Contrastive Framework for Neural Text Generation"): of
-  // so many likeliest tokens the one with the largest (1 - contrast) p - contrast s, where s is
+  // this many likeliest tokens the one with the largest (1 - contrast) p - contrast s, where s is
   // the largest cosine of its hidden state with one before it. 0: off.
   int contrastive_tokens = 0;
   double contrast = 0.6;
-  // Without beams: what to do behind every token. Tokens come SessionOptions::steps_per_submit at a
+  // Without beams: what to do after every token. Tokens come SessionOptions::steps_per_submit at a
   // time.
   OnToken on_token;
   // Without beams: texts keep to it, and are complete. Its vocabulary's end tokens are `eos`. Each

@@ -4,10 +4,10 @@
 // A batch has a fixed number of rows, each a place in a cache of keys and values, and a queue of
 // fixed length; both are its memory from the beginning, and what does not fit is refused. A step
 // takes the next token of every row that generates, tokens of prompts that are still being read,
-// and tokens that were guessed.
+// and draft tokens.
 //   Prefixes  a row keeps its keys after its request has ended; a prompt that begins like what a
 //             free row holds is read from where they part.
-//   Guesses   tokens guessed by a smaller model (Leviathan et al. 2023, "Fast Inference from
+//   Drafts    tokens proposed by a smaller model (Leviathan et al. 2023, "Fast Inference from
 //             Transformers via Speculative Decoding") or by what followed the same words before
 //             (Saxena 2023, "Prompt Lookup Decoding") are checked several in a step. A token
 //             counts only where it is the one that would have been chosen, by chance or not: the
@@ -43,8 +43,8 @@ struct BatchOptions {
   int waiting_of_client = 0;  // of one client; 0: all
   int running_of_client = 0;  // rows of one client; 0: all
   bool prefix_reuse = true;   // see "Prefixes" above
-  int guesses = 4;            // tokens guessed of a row at most, where a draft or lookup guesses
-  // A smaller model with the same vocabulary that guesses tokens.
+  int draft_tokens = 4;       // proposed for a row in a step at most, with a draft or lookup
+  // A smaller model with the same vocabulary that proposes draft tokens.
   std::optional<Model> draft;
   int lookup = 0;  // tokens at the end of a text that are looked up in it, before a draft is asked
   // Keys that a row keeps and of them the first that stay, as in GenerateOptions.
@@ -56,9 +56,9 @@ struct BatchRequest {
   // Tokens, at least one: a prompt, or the input of an encoder-decoder.
   std::vector<TokenId> prompt;
   // Settings as of Session::generate, with one beam; the context is the batch's. Each sequence is a
-  // row of its own. on_token is called in step().
+  // own row. on_token is called in step().
   GenerateOptions options;
-  std::string client;  // who asks: turns are shared out fairly among clients
+  std::string client;  // that asks: turns are shared out fairly among clients
 };
 
 // Work done, of a request or in all.
@@ -67,8 +67,8 @@ struct BatchWork {
   int64_t prompt_tokens = 0;  // read
   int64_t reused_tokens = 0;  // of prompts, whose keys were there already
   int64_t new_tokens = 0;     // generated
-  int64_t guessed_tokens = 0;
-  int64_t accepted_tokens = 0;  // of the guessed ones
+  int64_t draft_tokens = 0;
+  int64_t accepted_tokens = 0;  // of the draft tokens
 };
 
 // What happened to a request in a step.
@@ -84,7 +84,7 @@ struct BatchUpdate {
 
 struct BatchCounters {
   BatchWork work;
-  int64_t draft_steps = 0;  // of the model that guesses
+  int64_t draft_steps = 0;  // of the smaller model
   // Sequences in the queue; a canceled one counts until a step reports its end.
   int64_t waiting = 0;
   int64_t running = 0;      // requests
@@ -93,7 +93,7 @@ struct BatchCounters {
 
 class VKFORMER_API GenerationBatch {
  public:
-  // A model that generates behind tokens, by a decoder with a cache of keys and values.
+  // A model that continues tokens, by a decoder with a cache of keys and values.
   static Result<GenerationBatch> create(const Model& model, const BatchOptions& options = {});
   GenerationBatch(GenerationBatch&&) noexcept;
   GenerationBatch& operator=(GenerationBatch&&) noexcept;

@@ -95,7 +95,7 @@ class VKFORMER_API GrammarConstraint {
 
   // The state of the empty text.
   GrammarState start();
-  // The state behind a token, or behind a text that no token stands for. What the grammar does not
+  // The state after a token, or after a text that no token stands for. What the grammar does not
   // allow is an error.
   Result<GrammarState> accept(const GrammarState& state, TokenId token);
   Result<GrammarState> accept_text(const GrammarState& state, std::string_view text);
@@ -103,8 +103,8 @@ class VKFORMER_API GrammarConstraint {
   // a text where it may end, and nothing else once it has ended. Good until the next call. A state
   // that no token leads on from is an error.
   Result<std::span<const uint32_t>> allowed(const GrammarState& state);
-  // The same where at most so many tokens may follow the next one, an end token included: only
-  // those behind which that suffices, if every byte is a token; where none is, those that come
+  // The same where at most this many tokens may follow the next one, an end token included: only
+  // those after which that suffices, if every byte is a token; where none is, those that come
   // nearest.
   Result<std::span<const uint32_t>> allowed_within(const GrammarState& state, int64_t tokens);
 

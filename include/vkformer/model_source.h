@@ -37,7 +37,7 @@ struct FileReader {
 
 // Where a packed model is (model_pack.h).
 struct PackLocation {
-  uint64_t offset = 0;  // bytes of the file in front of it, as in a game's archive
+  uint64_t offset = 0;  // bytes of the file before it, as in a game's archive
   bool verify = true;   // compare each file with its SHA-256 when it is first read
 };
 

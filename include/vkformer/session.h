@@ -94,7 +94,7 @@ struct FrameEstimate {
   double first_milliseconds = 0;  // of GPU time
   double milliseconds = 0;
   // Part of that time, 0 to 1, which goes by measurements on this device; the rest is a first,
-  // cautious guess.
+  // cautious estimate.
   double measured = 0;
 };
 
@@ -126,7 +126,7 @@ class VKFORMER_API Session {
   Result<Generation> generate_masked(const TensorMap& inputs, const GenerateOptions& options);
   const GenerationCounters& counters() const;
   // Of every input the log-probabilities that the model gives the tokens of a continuation, each
-  // behind the input and those before it; of an encoder-decoder, behind what its decoder starts
+  // after the input and those before it; of an encoder-decoder, after what its decoder starts
   // with.
   Result<std::vector<std::vector<float>>> score(
       const std::vector<std::vector<TokenId>>& inputs,
@@ -159,7 +159,7 @@ class VKFORMER_API Session {
   // token's steps wait for the host, in calls of advance or record; on_token is called in these.
   Status start(const TensorMap& inputs, const RunOptions& options = {});
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
-  // Submits the next slice, of at most so many microseconds of GPU time by an estimate that
+  // Submits the next slice, of at most this many microseconds of GPU time by an estimate that
   // calibrates itself, and does not wait for it (but where the device has no timestamps). Operators
   // are cut where needed; a slice holds at least one workgroup or decoding operator.
   Result<Advance> advance(double microseconds);

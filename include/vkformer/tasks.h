@@ -164,7 +164,7 @@ class VKFORMER_API MaskFiller : public Task {
 
 struct GeneratedText {
   std::string text;          // without special tokens, and without the prompt
-  std::vector<TokenId> ids;  // what came behind the prompt or start token, end token included
+  std::vector<TokenId> ids;  // what followed the prompt or start token, end token included
   double score = 0;          // as Hypothesis::score
   std::vector<float> log_probabilities;  // of `ids`, as Hypothesis::log_probabilities
 };

@@ -55,7 +55,7 @@ struct TextOptions {
   std::optional<double> diversity;
   std::optional<int> context, sinks;  // as GenerateOptions'
 
-  // Absent: drawn where one of the settings below says so, or the model does.
+  // Absent: sampled where one of the settings below says so, or the model does.
   std::optional<TokenChoice> choice;
   // As SamplingOptions'. One of them, but the seed and a temperature of 0, has tokens sampled;
   // where neither the caller nor the model says how many of the likeliest are left, these are 50,

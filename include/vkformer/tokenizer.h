@@ -149,7 +149,7 @@ class VKFORMER_API Tokenizer {
   size_t vocab_size() const;
   std::optional<TokenId> token_to_id(std::string_view token) const;
   std::optional<std::string> id_to_token(TokenId id) const;
-  // The bytes that a token adds to a decoded text when it stands behind others: not always whole
+  // The bytes that a token adds to a decoded text when it follows others: not always whole
   // characters. None for special tokens and for ids that name no token.
   Result<std::string> token_bytes(TokenId id) const;
 

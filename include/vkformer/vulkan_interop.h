@@ -217,7 +217,7 @@ struct ImageInput {
 // start_on_buffers of a vision model whose `pixel_values` are the application's images, one for
 // each picture of the batch: resized, cropped and scaled by the GPU as `processor` does it, to the
 // same bits. `inputs` holds what the model reads besides. The images are copied at the start of the
-// first slice, behind all earlier commands of its queue, and must stay until that has run; the rest
+// first slice, after all earlier commands of its queue, and must stay until that has run; the rest
 // of the pass does not touch them. All images together have at most 67,108,864 pixels and fit into
 // one storage binding at 4 bytes a pixel.
 VKFORMER_API Status start_on_images(Session& session, const TensorMap& inputs,

@@ -25,7 +25,7 @@ BatchOptions batch_options(const vkf_batch_options* options) {
   set(made.waiting, given.waiting);
   set(made.waiting_of_client, given.waiting_of_client);
   set(made.running_of_client, given.running_of_client);
-  set(made.guesses, given.guesses);
+  set(made.draft_tokens, given.draft_tokens);
   set(made.lookup, given.lookup);
   made.prefix_reuse = given.forget == 0;
   if (given.draft != nullptr) made.draft = given.draft->model;
@@ -43,7 +43,7 @@ void set_work(const BatchWork& work, Struct& c) {
   c.prompt_tokens = work.prompt_tokens;
   c.reused_tokens = work.reused_tokens;
   c.new_tokens = work.new_tokens;
-  c.guessed_tokens = work.guessed_tokens;
+  c.draft_tokens = work.draft_tokens;
   c.accepted_tokens = work.accepted_tokens;
 }
 

@@ -73,7 +73,7 @@ void set_choice(const vkf_choice_options& c, GenerateOptions& made) {
   };
   SamplingOptions& s = made.sampling;
   PenaltyOptions& p = made.penalties;
-  set(VKF_CHOICE_DRAWN, made.choice, c.drawn != 0 ? TokenChoice::kDrawn : TokenChoice::kBest);
+  set(VKF_CHOICE_SAMPLE, made.choice, c.sample != 0 ? TokenChoice::kSampled : TokenChoice::kBest);
   set(VKF_CHOICE_TEMPERATURE, s.temperature, c.temperature);
   set(VKF_CHOICE_TOP_K, s.top_k, c.top_k);
   set(VKF_CHOICE_TOP_P, s.top_p, c.top_p);
@@ -168,7 +168,7 @@ vkf_choice_options view_choice(const GenerateOptions& from) {
   vkf_choice_options c{};
   c.struct_size = sizeof c;
   c.set = kChoiceBits;
-  c.drawn = from.choice == TokenChoice::kDrawn ? 1 : 0;
+  c.sample = from.choice == TokenChoice::kSampled ? 1 : 0;
   c.top_k = from.sampling.top_k;
   c.temperature = from.sampling.temperature;
   c.top_p = from.sampling.top_p;

@@ -156,8 +156,8 @@ void set_text_choice(const vkf_choice_options& c, TextOptions& made) {
   set(VKF_CHOICE_DIVERSITY, made.diversity, c.diversity);
   set(VKF_CHOICE_CONTRASTIVE, made.contrastive_tokens, c.contrastive_tokens);
   set(VKF_CHOICE_CONTRAST, made.contrast, c.contrast);
-  if ((c.set & VKF_CHOICE_DRAWN) == 0) return;
-  made.choice = c.drawn != 0 ? TokenChoice::kDrawn : TokenChoice::kBest;
+  if ((c.set & VKF_CHOICE_SAMPLE) == 0) return;
+  made.choice = c.sample != 0 ? TokenChoice::kSampled : TokenChoice::kBest;
 }
 
 TextOptions text_options(const vkf_text_options* options) {

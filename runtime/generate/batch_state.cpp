@@ -60,7 +60,7 @@ Status check_options(const BatchOptions& o, const ModelFacts& facts) {
   VKF_CHECK(check_range("waiting_of_client", o.waiting_of_client, 0, kMost));
   VKF_CHECK(check_range("running_of_client", o.running_of_client, 0, kMost));
   VKF_CHECK(check_range("source", o.source, 0, has_encoder(facts) ? facts.max_source : 0));
-  VKF_CHECK(check_range("guesses", o.guesses, 1, 64));
+  VKF_CHECK(check_range("drafts", o.draft_tokens, 1, 64));
   VKF_CHECK(check_range("lookup", o.lookup, 0, 64));
   const bool rolls = o.context && facts.rolling == ModelFacts::Rolling::kFree;
   VKF_CHECK(check_range("capacity", o.capacity, 0, rolls ? kMostPositions : facts.max_target));
@@ -93,7 +93,7 @@ void add_work(const BatchWork& more, BatchWork& sum) {
   sum.prompt_tokens += more.prompt_tokens;
   sum.reused_tokens += more.reused_tokens;
   sum.new_tokens += more.new_tokens;
-  sum.guessed_tokens += more.guessed_tokens;
+  sum.draft_tokens += more.draft_tokens;
   sum.accepted_tokens += more.accepted_tokens;
 }
 
@@ -150,7 +150,7 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
     if (has_encoder(small)) {
       return unsupported(
           message({"[draft] a ", small.architecture,
-                   " reads an input of its own; a draft is one decoder, which guesses by "
+                   " reads an input of its own; a draft is one decoder, which drafts by "
                    "what was generated"}));
     }
     if (small.target_vocab != facts.target_vocab) {
@@ -169,7 +169,7 @@ Status BatchState::record(int64_t back) {
   StepShape shape{.batch = options_.rows, .beams = 1};
   shape.slots = options_.step_tokens;
   shape.ahead = shape.slots - 1 + back;
-  const int64_t drafted = options_.draft || options_.lookup > 0 ? options_.guesses : 0;
+  const int64_t drafted = options_.draft || options_.lookup > 0 ? options_.draft_tokens : 0;
   shape.back = std::max(std::min(back, kBackOfStates), drafted);
   if (has_encoder(facts)) {
     const int64_t source =
@@ -409,8 +409,8 @@ std::vector<BatchState::Turn> BatchState::share_slots() const {
   return turns;
 }
 
-// What is left of the slots then goes to guesses, shared out evenly.
-Status BatchState::add_guesses(std::vector<Turn>& turns) {
+// What is left of the slots then goes to drafts, shared out evenly.
+Status BatchState::add_drafts(std::vector<Turn>& turns) {
   if (draft_ == nullptr && options_.lookup == 0) return {};
   size_t spare = static_cast<size_t>(options_.step_tokens);
   size_t readers = 0;
@@ -419,26 +419,26 @@ Status BatchState::add_guesses(std::vector<Turn>& turns) {
     readers += turn.reads_all ? 1 : 0;
   }
   const size_t share =
-      std::min(readers == 0 ? 0 : spare / readers, static_cast<size_t>(options_.guesses));
-  std::vector<GuessWish> wishes;
+      std::min(readers == 0 ? 0 : spare / readers, static_cast<size_t>(options_.draft_tokens));
+  std::vector<DraftWish> wishes;
   std::vector<Turn*> wishers;
   for (Turn& turn : turns) {
     const Request& request = *rows_[turn.row].request;
     const size_t most = turn.reads_all ? std::min(share, request.left() - 1) : 0;
-    turn.guesses = look_up_tokens(request.text, static_cast<size_t>(options_.lookup), most);
-    if (!turn.guesses.empty()) continue;
+    turn.drafts = look_up_tokens(request.text, static_cast<size_t>(options_.lookup), most);
+    if (!turn.drafts.empty()) continue;
     wishers.push_back(&turn);
     wishes.push_back({.row = turn.row,
                       .text = request.text,
                       .generated = request.generated(),
-                      .guesses = most,
+                      .drafts = most,
                       .choice = &request.choice});
   }
   if (draft_ != nullptr) {
-    VKF_ASSIGN(std::vector<std::vector<uint32_t>> guesses, draft_->guess(wishes));
-    for (size_t i = 0; i < wishers.size(); ++i) wishers[i]->guesses = std::move(guesses[i]);
+    VKF_ASSIGN(std::vector<std::vector<uint32_t>> drafts, draft_->propose(wishes));
+    for (size_t i = 0; i < wishers.size(); ++i) wishers[i]->drafts = std::move(drafts[i]);
   }
-  for (Turn& turn : turns) trim_guesses(*rows_[turn.row].request, turn.guesses);
+  for (Turn& turn : turns) trim_drafts(*rows_[turn.row].request, turn.drafts);
   return {};
 }
 
@@ -449,12 +449,12 @@ Status BatchState::accept(const Request& request, size_t generated, uint32_t tok
   return grammar.accept(token);
 }
 
-void BatchState::trim_guesses(const Request& request, std::vector<uint32_t>& guesses) {
+void BatchState::trim_drafts(const Request& request, std::vector<uint32_t>& drafts) {
   if (!request.grammar) return;
   GrammarText grammar = *request.grammar;
-  for (size_t i = 0; i < guesses.size(); ++i) {
-    if (accept(request, request.generated() + i, guesses[i], grammar)) continue;
-    guesses.resize(i);
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    if (accept(request, request.generated() + i, drafts[i], grammar)) continue;
+    drafts.resize(i);
   }
 }
 
@@ -465,12 +465,12 @@ void BatchState::choose_behind(const Turn& turn, std::vector<FedToken>& fed,
   Place place{.request = &request, .generated = request.generated(), .grammar = request.grammar};
   choices.push_back(request.choice.at(text, place.generated));
   places.push_back(place);
-  for (uint32_t guess : turn.guesses) {
-    // trim_guesses has left those that it accepts.
-    if (place.grammar) (void)accept(request, place.generated, guess, *place.grammar);
+  for (uint32_t draft : turn.drafts) {
+    // trim_drafts has left those that it accepts.
+    if (place.grammar) (void)accept(request, place.generated, draft, *place.grammar);
     ++place.generated;
-    fed.push_back({turn.row, static_cast<uint32_t>(text.size()), guess});
-    text.push_back(guess);
+    fed.push_back({turn.row, static_cast<uint32_t>(text.size()), draft});
+    text.push_back(draft);
     choices.push_back(request.choice.at(text, place.generated));
     places.push_back(place);
   }
@@ -576,12 +576,12 @@ BatchWork BatchState::take_tokens(const Turn& turn, std::span<const Place> place
     gained.prompt_tokens += at < request.prompt ? 1 : 0;
     row.kept.append(request.text[at]);
   }
-  row.kept.wrote(turn.begin + turn.fed + turn.guesses.size());
-  gained.guessed_tokens = static_cast<int64_t>(turn.guesses.size());
+  row.kept.wrote(turn.begin + turn.fed + turn.drafts.size());
+  gained.draft_tokens = static_cast<int64_t>(turn.drafts.size());
   for (size_t i = 0; i < places.size(); ++i) {
     if (!take_token(request, places[i], gained)) break;
-    if (i == turn.guesses.size() || request.text.back() != turn.guesses[i]) break;
-    row.kept.append(turn.guesses[i]);
+    if (i == turn.drafts.size() || request.text.back() != turn.drafts[i]) break;
+    row.kept.append(turn.drafts[i]);
     ++gained.accepted_tokens;
   }
   // What a row computed that gave NaN is of no use to another text.
@@ -595,11 +595,11 @@ Status BatchState::take_step(std::vector<Turn>& turns, std::vector<BatchWork>& g
   ++steps_;
   VKF_CHECK(write_adapters());
   VKF_CHECK(encode_sources());
-  VKF_CHECK(add_guesses(turns));
+  VKF_CHECK(add_drafts(turns));
   VKF_ASSIGN(const std::vector<Place> places, run(turns));
   size_t next = 0;
   for (const Turn& turn : turns) {
-    const size_t count = turn.reads_all ? 1 + turn.guesses.size() : 0;
+    const size_t count = turn.reads_all ? 1 + turn.drafts.size() : 0;
     gained.push_back(take_tokens(turn, std::span(places).subspan(next, count)));
     next += count;
     Row& row = rows_[turn.row];

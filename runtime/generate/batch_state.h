@@ -63,7 +63,7 @@ class BatchState {
     uint32_t row = 0;
     size_t begin = 0;  // of its text, in the cache already
     size_t fed = 0;    // tokens of its text
-    std::vector<uint32_t> guesses;
+    std::vector<uint32_t> drafts;
     bool reads_all = false;  // so that a token is chosen behind the last one
   };
   // A place where a token is chosen, and what became of it.
@@ -92,16 +92,16 @@ class BatchState {
   Status write_adapters();
   Status encode_sources();
   std::vector<Turn> share_slots() const;
-  Status add_guesses(std::vector<Turn>& turns);
-  // Omits the guesses behind the first that a grammar does not allow.
-  static void trim_guesses(const Request& request, std::vector<uint32_t>& guesses);
-  // Feeds a turn's guesses behind its last token, and says how tokens are chosen behind each.
+  Status add_drafts(std::vector<Turn>& turns);
+  // Omits the drafts behind the first that a grammar does not allow.
+  static void trim_drafts(const Request& request, std::vector<uint32_t>& drafts);
+  // Feeds a turn's drafts behind its last token, and says how tokens are chosen behind each.
   void choose_behind(const Turn& turn, std::vector<FedToken>& fed, std::vector<SlotChoice>& choices,
                      std::vector<Place>& places) const;
   // Where tokens were chosen, turn by turn.
   Result<std::vector<Place>> run(const std::vector<Turn>& turns);
   Status take_step(std::vector<Turn>& turns, std::vector<BatchWork>& gained);
-  // Takes what was chosen behind a turn's tokens, as far as its guesses were right.
+  // Takes what was chosen behind a turn's tokens, as far as its drafts were right.
   BatchWork take_tokens(const Turn& turn, std::span<const Place> places);
   // Takes one; false where nothing comes behind it.
   static bool take_token(Request& request, const Place& place, BatchWork& gained);

@@ -17,36 +17,36 @@ Result<std::unique_ptr<DraftModel>> DraftModel::create(std::shared_ptr<const Loa
   return made;
 }
 
-bool DraftModel::wants_more(const GuessWish& wish, size_t guesses) const {
-  return guesses < wish.guesses &&
-         static_cast<int64_t>(wish.text.size() + guesses) <= pass_->shape().capacity;
+bool DraftModel::wants_more(const DraftWish& wish, size_t drafts) const {
+  return drafts < wish.drafts &&
+         static_cast<int64_t>(wish.text.size() + drafts) <= pass_->shape().capacity;
 }
 
-Status DraftModel::step(std::span<const GuessWish> wishes, std::span<const FedToken> fed,
+Status DraftModel::step(std::span<const DraftWish> wishes, std::span<const FedToken> fed,
                         std::span<const size_t> chosen,
-                        std::vector<std::vector<uint32_t>>& guesses) {
+                        std::vector<std::vector<uint32_t>>& drafts) {
   if (fed.empty()) return {};
   std::vector<SlotChoice> choices;
   std::vector<uint32_t> text;
   for (size_t i : chosen) {
-    const GuessWish& wish = wishes[i];
+    const DraftWish& wish = wishes[i];
     text.assign(wish.text.begin(), wish.text.end());
-    text.insert(text.end(), guesses[i].begin(), guesses[i].end());
-    choices.push_back(wish.choice->at(text, wish.generated + guesses[i].size()));
+    text.insert(text.end(), drafts[i].begin(), drafts[i].end());
+    choices.push_back(wish.choice->at(text, wish.generated + drafts[i].size()));
   }
   VKF_ASSIGN(const std::vector<ChosenToken> found, pass_->run(fed, choices));
   ++steps_;
   for (const FedToken& f : fed) rows_[f.row].wrote(f.position + 1);
   for (size_t i = 0; i < found.size(); ++i) {
-    // A guess that is none ends the guessing; the large model says what is wrong.
+    // A token that is none ends the draft; the large model says what is wrong.
     const bool usable = !std::isnan(found[i].log_probability) && found[i].token < pass_->vocab();
-    if (usable) guesses[chosen[i]].push_back(found[i].token);
+    if (usable) drafts[chosen[i]].push_back(found[i].token);
   }
   return {};
 }
 
-Status DraftModel::read_texts(std::span<const GuessWish> wishes,
-                              std::vector<std::vector<uint32_t>>& guesses) {
+Status DraftModel::read_texts(std::span<const DraftWish> wishes,
+                              std::vector<std::vector<uint32_t>>& drafts) {
   const StepShape& shape = pass_->shape();
   const CacheReach reach = pass_->reach();
   std::vector<FedToken> last, before;
@@ -54,7 +54,7 @@ Status DraftModel::read_texts(std::span<const GuessWish> wishes,
   size_t rows_left = wishes.size();
   auto room = static_cast<size_t>(shape.slots);
   for (size_t i = 0; i < wishes.size(); ++i) {
-    const GuessWish& wish = wishes[i];
+    const DraftWish& wish = wishes[i];
     --rows_left;
     if (static_cast<int64_t>(wish.text.size()) > shape.capacity) continue;
     KeptRow& row = rows_[wish.row];
@@ -65,7 +65,7 @@ Status DraftModel::read_texts(std::span<const GuessWish> wishes,
     const size_t end = std::min(wish.text.size(), begin + (room - rows_left));
     const bool read = end == wish.text.size();
     // The last token is fed only where something is chosen behind it: nothing is gained before.
-    const size_t fed_end = read && wish.guesses == 0 ? most : end;
+    const size_t fed_end = read && wish.drafts == 0 ? most : end;
     for (size_t at = begin; at < fed_end; ++at) {
       const FedToken fed{wish.row, static_cast<uint32_t>(at), wish.text[at]};
       const bool chooses = at + 1 == wish.text.size();
@@ -76,35 +76,35 @@ Status DraftModel::read_texts(std::span<const GuessWish> wishes,
     room -= fed_end - begin;
   }
   last.insert(last.end(), before.begin(), before.end());
-  return step(wishes, last, chosen, guesses);
+  return step(wishes, last, chosen, drafts);
 }
 
-Result<bool> DraftModel::go_on(std::span<const GuessWish> wishes,
-                               std::vector<std::vector<uint32_t>>& guesses) {
+Result<bool> DraftModel::go_on(std::span<const DraftWish> wishes,
+                               std::vector<std::vector<uint32_t>>& drafts) {
   std::vector<FedToken> fed;
   std::vector<size_t> chosen;
   for (size_t i = 0; i < wishes.size(); ++i) {
-    const GuessWish& wish = wishes[i];
-    if (guesses[i].empty() || !wants_more(wish, guesses[i].size())) continue;
+    const DraftWish& wish = wishes[i];
+    if (drafts[i].empty() || !wants_more(wish, drafts[i].size())) continue;
     KeptRow& row = rows_[wish.row];
-    const size_t at = wish.text.size() + guesses[i].size() - 1;
-    if (row.size() != at) continue;  // its last step gave no guess
-    fed.push_back({wish.row, static_cast<uint32_t>(at), guesses[i].back()});
+    const size_t at = wish.text.size() + drafts[i].size() - 1;
+    if (row.size() != at) continue;  // its last step gave no token
+    fed.push_back({wish.row, static_cast<uint32_t>(at), drafts[i].back()});
     chosen.push_back(i);
-    row.append(guesses[i].back());
+    row.append(drafts[i].back());
   }
-  VKF_CHECK(step(wishes, fed, chosen, guesses));
+  VKF_CHECK(step(wishes, fed, chosen, drafts));
   return !fed.empty();
 }
 
-Result<std::vector<std::vector<uint32_t>>> DraftModel::guess(std::span<const GuessWish> wishes) {
-  std::vector<std::vector<uint32_t>> guesses(wishes.size());
-  if (wishes.empty()) return guesses;
-  VKF_CHECK(read_texts(wishes, guesses));
+Result<std::vector<std::vector<uint32_t>>> DraftModel::propose(std::span<const DraftWish> wishes) {
+  std::vector<std::vector<uint32_t>> drafts(wishes.size());
+  if (wishes.empty()) return drafts;
+  VKF_CHECK(read_texts(wishes, drafts));
   for (bool more = true; more;) {
-    VKF_ASSIGN(more, go_on(wishes, guesses));
+    VKF_ASSIGN(more, go_on(wishes, drafts));
   }
-  return guesses;
+  return drafts;
 }
 
 }  // namespace vkformer

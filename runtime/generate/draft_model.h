@@ -1,6 +1,6 @@
-// A smaller model that guesses the next tokens of rows (Leviathan et al. 2023, "Fast Inference from
+// A smaller model that drafts the next tokens of rows (Leviathan et al. 2023, "Fast Inference from
 // Transformers via Speculative Decoding"). It chooses as the request does, by the same random
-// numbers, so that it guesses the token that the large model will draw, not only a likely one.
+// numbers, so that it drafts the token that the large model will draw, not only a likely one.
 #pragma once
 
 #include "generate/kept_row.h"
@@ -9,11 +9,11 @@
 namespace vkformer {
 
 // What is wanted of a row.
-struct GuessWish {
+struct DraftWish {
   uint32_t row = 0;
   std::span<const uint32_t> text;  // prompt and what was generated
   size_t generated = 0;            // tokens of it
-  size_t guesses = 0;              // at most; 0: only reads the text
+  size_t drafts = 0;               // at most; 0: only reads the text
   const RequestChoice* choice = nullptr;
 };
 
@@ -23,9 +23,9 @@ class DraftModel {
   static Result<std::unique_ptr<DraftModel>> create(std::shared_ptr<const LoadedModel> model,
                                                     const StepShape& shape);
 
-  // Guesses for each wish, in order. A row whose text the model has not read yet is read as far as
-  // one step goes, and has none.
-  Result<std::vector<std::vector<uint32_t>>> guess(std::span<const GuessWish> wishes);
+  // Draft tokens for each wish, in order. A row whose text the model has not read yet is read as
+  // far as one step goes, and has none.
+  Result<std::vector<std::vector<uint32_t>>> propose(std::span<const DraftWish> wishes);
 
   uint32_t vocab() const { return pass_->vocab(); }
   int64_t steps() const { return steps_; }
@@ -34,15 +34,14 @@ class DraftModel {
 
  private:
   DraftModel() = default;
-  // Feeds what the rows lack of their texts; the first guess of those that are read.
-  Status read_texts(std::span<const GuessWish> wishes, std::vector<std::vector<uint32_t>>& guesses);
-  // Feeds the last guess of every row that wants more; false where none does.
-  Result<bool> go_on(std::span<const GuessWish> wishes,
-                     std::vector<std::vector<uint32_t>>& guesses);
-  // Where `wish` has room for a guess more behind those it has.
-  bool wants_more(const GuessWish& wish, size_t guesses) const;
-  Status step(std::span<const GuessWish> wishes, std::span<const FedToken> fed,
-              std::span<const size_t> chosen, std::vector<std::vector<uint32_t>>& guesses);
+  // Feeds what the rows lack of their texts; the first draft token of those that are read.
+  Status read_texts(std::span<const DraftWish> wishes, std::vector<std::vector<uint32_t>>& drafts);
+  // Feeds the last draft token of every row that wants more; false where none does.
+  Result<bool> go_on(std::span<const DraftWish> wishes, std::vector<std::vector<uint32_t>>& drafts);
+  // Where `wish` has room for one more draft token.
+  bool wants_more(const DraftWish& wish, size_t drafts) const;
+  Status step(std::span<const DraftWish> wishes, std::span<const FedToken> fed,
+              std::span<const size_t> chosen, std::vector<std::vector<uint32_t>>& drafts);
 
   std::unique_ptr<SlotPass> pass_;
   std::vector<KeptRow> rows_;

@@ -41,23 +41,23 @@ Result<TensorId> add_candidates(Graph& graph, TensorId logits, const SearchTenso
   VKF_ASSIGN(const TensorId scores,
              add_token_scores(graph, logits, search, ScoresFrom::kLogProbabilities));
   constexpr auto kFrom = ScoresFrom::kLogProbabilities;
-  if (key.choice != GenerationKey::Choice::kDrawnBeams)
+  if (key.choice != GenerationKey::Choice::kSampledBeams)
     return add_token_candidates(graph, scores, search, kFrom);
   VKF_ASSIGN(const TensorId left,
              add_token_sample(graph, scores, logits, search, SampleOutput::kScores, key.filters));
-  return add_token_candidates(graph, left, search, kFrom, BeamChoice::kDrawn);
+  return add_token_candidates(graph, left, search, kFrom, BeamChoice::kSampled);
 }
 
 // Groups of beams go on one after the other.
 Status add_beams(Graph& graph, TensorId candidates, const SearchTensors& search,
                  const GenerationKey& key) {
-  const bool drawn = key.choice == GenerationKey::Choice::kDrawnBeams;
+  const bool drawn = key.choice == GenerationKey::Choice::kSampledBeams;
   for (uint32_t group = 0; group < key.groups; ++group) {
     VKF_CHECK(add_beam_select(graph, candidates, search,
                               {.picks = key.picks,
                                .groups = key.groups,
                                .group = group,
-                               .choice = drawn ? BeamChoice::kDrawn : BeamChoice::kBest}));
+                               .choice = drawn ? BeamChoice::kSampled : BeamChoice::kBest}));
   }
   return {};
 }

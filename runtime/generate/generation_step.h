@@ -17,13 +17,13 @@ struct GenerationKey {
   // How a step ends.
   //   kPlain       the GPU takes the best tokens and writes the next step's input
   //   kScored      the same, after token_scores, and token_sample where there are no beams
-  //   kDrawnBeams  the same, with beams that are sampled
+  //   kSampledBeams  the same, with beams that are sampled
   //   kSlots       the GPU chooses a token for every slot; the host feeds the next step
   //   kHost        the host chooses by logits (R, V) and last_hidden_state (R, D)
   enum class Choice : uint8_t {
     kPlain,
     kScored,
-    kDrawnBeams,
+    kSampledBeams,
     kSlots,
     kHost
   } choice = Choice::kPlain;

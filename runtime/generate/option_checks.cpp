@@ -58,9 +58,9 @@ Status check_beams(const GenerateOptions& o) {
                  " beams must be divided evenly; use 1 to ", o.beams, " groups"}));
   }
   const bool grouped = o.beam_groups > 1;
-  if (grouped && o.choice == TokenChoice::kDrawn) {
+  if (grouped && o.choice == TokenChoice::kSampled) {
     return unsupported(
-        "[beam_groups] groups of beams and tokens drawn by chance exclude each other; use one of "
+        "[beam_groups] groups of beams and sampled tokens exclude each other; use one of "
         "them");
   }
   if (o.diversity >= 0 && o.diversity <= 1e9 && (grouped || o.diversity == 0)) return {};
@@ -70,7 +70,7 @@ Status check_beams(const GenerateOptions& o) {
 }
 
 Status check_sequences(const GenerateOptions& o) {
-  const bool drawn = o.beams == 1 && o.choice == TokenChoice::kDrawn;
+  const bool drawn = o.beams == 1 && o.choice == TokenChoice::kSampled;
   const int most = drawn ? int{VKF_MAX_SLOTS} : o.beams;
   if (o.return_sequences >= 1 && o.return_sequences <= most) return {};
   return invalid_argument(message(

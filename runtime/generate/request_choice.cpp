@@ -21,11 +21,11 @@ Status check_batched(const GenerateOptions& o) {
                  ", but every sequence of a batch is one row that goes on by itself; use 1 "
                  "and 0, or Session::generate"}));
   }
-  const int sequences = o.choice == TokenChoice::kDrawn ? int{VKF_MAX_SLOTS} : 1;
+  const int sequences = o.choice == TokenChoice::kSampled ? int{VKF_MAX_SLOTS} : 1;
   if (o.return_sequences < 1 || o.return_sequences > sequences) {
     return invalid_argument(
         message({"[return_sequences] is ", o.return_sequences, ", but must lie between 1 and ",
-                 sequences, "; several differ only where tokens are drawn"}));
+                 sequences, "; several differ only where tokens are sampled"}));
   }
   if (o.context) {
     return invalid_argument(

@@ -73,7 +73,7 @@ Status check_penalties(const PenaltyOptions& p, int64_t vocab) {
 
 bool needs_choice(const GenerateOptions& o) {
   const PenaltyOptions& p = o.penalties;
-  return o.choice == TokenChoice::kDrawn || has_penalties(p) || !p.biases.empty() ||
+  return o.choice == TokenChoice::kSampled || has_penalties(p) || !p.biases.empty() ||
          !p.bad_words.empty() || o.grammar != nullptr;
 }
 
@@ -94,7 +94,7 @@ Status check_token_id(const char* name, int64_t token, int64_t vocab) {
 }
 
 Status check_choice(const GenerateOptions& o, int64_t vocab) {
-  if (o.choice == TokenChoice::kDrawn) VKF_CHECK(check_sampling(o.sampling));
+  if (o.choice == TokenChoice::kSampled) VKF_CHECK(check_sampling(o.sampling));
   VKF_CHECK(check_penalties(o.penalties, vocab));
   if (o.beams == 1) return {};
   if (o.on_token || o.grammar != nullptr) {
@@ -118,7 +118,7 @@ std::vector<TokenRule> token_rules(const PenaltyOptions& penalties) {
 }
 
 ChoiceRow choice_row(const GenerateOptions& o, uint32_t stream, uint32_t rules) {
-  const bool drawn = o.choice == TokenChoice::kDrawn;
+  const bool drawn = o.choice == TokenChoice::kSampled;
   const SamplingOptions& s = o.sampling;
   ChoiceRow row{};
   // So cold that only the best token is left, and its reciprocal no float any more.

@@ -1,4 +1,4 @@
-// Guesses at the next tokens without a model: what stood behind the same last tokens where they
+// Draft tokens without a model: what stood behind the same last tokens where they
 // came before in the text (Saxena 2023, "Prompt Lookup Decoding").
 #pragma once
 

@@ -61,7 +61,7 @@ Status read_choice(const JsonConfig& config, const JsonConfig& generation, Gener
     return {};
   };
   VKF_ASSIGN(const bool draws, from("do_sample").get_bool_or("do_sample", false));
-  facts.choice = draws ? TokenChoice::kDrawn : TokenChoice::kBest;
+  facts.choice = draws ? TokenChoice::kSampled : TokenChoice::kBest;
   SamplingOptions& sampling = facts.sampling;
   VKF_ASSIGN(const int64_t top_k, from("top_k").get_int_or("top_k", kUsualTopK));
   sampling.top_k = static_cast<int>(std::clamp<int64_t>(top_k, 0, kMost));

@@ -31,7 +31,7 @@ Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& s
   Node node = make_node<OpId::k_beam_select>(BeamSelectAttrs{search.params, kind},
                                              "beams=" + std::to_string(search.params.beams));
   node.inputs = {candidates, search.state, search.settings,
-                 kind.choice == BeamChoice::kDrawn ? search.choice : candidates};
+                 kind.choice == BeamChoice::kSampled ? search.choice : candidates};
   node.outputs = {search.search, search.ancestry};
   graph.add_node(std::move(node));
   return {};
@@ -72,7 +72,7 @@ Status lower_beam_select(LowerContext& context, const Node& node) {
                                       .picks = kind.picks != 0 ? kind.picks : p.candidates,
                                       .groups = kind.groups,
                                       .group = kind.group,
-                                      .drawn = kind.choice == BeamChoice::kDrawn});
+                                      .drawn = kind.choice == BeamChoice::kSampled});
   set_row_groups(context, d, uint64_t{p.batch} * p.beams, p.beams);
   d.flops = 2.0 * p.batch * p.beams * p.candidates * p.candidates;
   d.bytes = 16.0 * p.batch * p.beams * p.capacity;

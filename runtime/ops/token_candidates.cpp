@@ -39,7 +39,7 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
   Node node = make_node<OpId::k_token_candidates>(CandidateAttrs{search.params, from, choice},
                                                   "K=" + std::to_string(search.params.candidates));
   node.inputs = {logits, search.suppress, search.state, search.settings,
-                 choice == BeamChoice::kDrawn ? search.choice : search.suppress};
+                 choice == BeamChoice::kSampled ? search.choice : search.suppress};
   node.outputs = {candidates};
   const SearchParams& p = search.params;
   if (vocab_parts(p) > 1) {
@@ -48,7 +48,7 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
     if (from == ScoresFrom::kLogits) {
       node.outputs.push_back(add_part_sums(graph, p));
       // The kernel's buffer for the sums has the settings of a draw.
-      if (choice == BeamChoice::kDrawn) node.outputs.push_back(add_part_logs(graph, p));
+      if (choice == BeamChoice::kSampled) node.outputs.push_back(add_part_logs(graph, p));
     }
   }
   graph.add_node(std::move(node));
@@ -79,7 +79,7 @@ Dispatch best_of(uint32_t what, bool normalise, const LowerContext& context, con
                                   std::min(std::bit_ceil(p.candidates), 64u));
   d.set_constants(TokenCandidatesConstants{.local_size = lanes,
                                            .normalise = normalise,
-                                           .drawn = choice == BeamChoice::kDrawn,
+                                           .drawn = choice == BeamChoice::kSampled,
                                            .best_of = what});
   set_part_groups(context, d, p);
   if (what != VKF_BEST_OF_PART) d.groups[1] = 1;
@@ -108,7 +108,7 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
   if (normalise) {
     const TensorId sums = node.outputs[2];
     lower_part_sums(context, node, p, logits, node.inputs[2], sums);
-    if (choice == BeamChoice::kDrawn) {
+    if (choice == BeamChoice::kSampled) {
       lower_part_logs(context, node, p, logits, node.inputs[2], sums, node.outputs[3]);
       logits = node.outputs[3];
       normalise = false;

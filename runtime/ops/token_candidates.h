@@ -31,7 +31,7 @@ uint64_t search_words(const SearchParams& params);
 // What scores are made of: logits, or their log-softmax, which beams add up.
 enum class ScoresFrom : uint8_t { kLogits, kLogProbabilities };
 // How beams go on.
-enum class BeamChoice : uint8_t { kBest, kDrawn };
+enum class BeamChoice : uint8_t { kBest, kSampled };
 
 Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const SearchParams& params);
 Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search,

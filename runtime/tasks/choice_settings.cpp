@@ -38,7 +38,7 @@ Status take_words(const TaskModel& task, const TextOptions& options, PenaltyOpti
 
 // What the model says of one way of searching gives way where the caller chose another.
 void give_way(const TextOptions& o, GenerateOptions& settings) {
-  const bool drawn = settings.choice == TokenChoice::kDrawn;
+  const bool drawn = settings.choice == TokenChoice::kSampled;
   if (!o.contrastive_tokens && (drawn || settings.beams > 1)) settings.contrastive_tokens = 0;
   if (!o.beam_groups && (drawn || settings.beams % settings.beam_groups != 0))
     settings.beam_groups = 1;
@@ -53,7 +53,7 @@ void give_way(const TextOptions& o, GenerateOptions& settings) {
 Status take_choice(const TaskModel& task, const TextOptions& o, GenerateOptions& settings) {
   SamplingOptions& s = settings.sampling;
   const bool given = o.temperature || o.top_k || o.top_p || o.min_p || o.typical_p;
-  if (given) settings.choice = TokenChoice::kDrawn;
+  if (given) settings.choice = TokenChoice::kSampled;
   take(s.temperature, o.temperature);
   take(s.top_k, o.top_k);
   take(s.top_p, o.top_p);

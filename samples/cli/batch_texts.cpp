@@ -16,14 +16,14 @@ namespace {
 constexpr int kUsualNewTokens = 256;
 constexpr int64_t kUsualCapacity = 1024;  // as BatchOptions has it
 constexpr const char* kBatch = "Batch";
-constexpr const char* kGuesses = "Guesses (they change the number of steps, never the text)";
+constexpr const char* kDrafts = "Draft tokens (they change the number of steps, never the text)";
 
 void add_work(const BatchWork& work, Json& event) {
   event["steps"] = work.steps;
   event["prompt_tokens"] = work.prompt_tokens;
   event["reused_tokens"] = work.reused_tokens;
   event["new_tokens"] = work.new_tokens;
-  event["guessed_tokens"] = work.guessed_tokens;
+  event["draft_tokens"] = work.draft_tokens;
   event["accepted_tokens"] = work.accepted_tokens;
 }
 
@@ -43,26 +43,25 @@ const char* reason_of(BatchUpdate::State state) {
 
 }  // namespace
 
-void add_guess_options(CLI::App& command, CommandLine& line, BatchFlags& flags) {
+void add_draft_options(CLI::App& command, CommandLine& line, BatchFlags& flags) {
   CLI::Option* draft = add_folder_option(
       command, "--draft", flags.draft,
-      "directory of a smaller model with the same vocabulary that guesses tokens");
-  add_model_check(*draft->group(kGuesses), line, flags.draft, resolve_model_path);
+      "directory of a smaller model with the same vocabulary that proposes draft tokens");
+  add_model_check(*draft->group(kDrafts), line, flags.draft, resolve_model_path);
   command
       .add_option("--lookup", flags.batch.lookup,
-                  "guess what stood behind the last tokens before: at most so many are compared")
+                  "propose what followed the last tokens before; compares this many at most")
       ->default_str("")
       ->check(CLI::Range(1, 64))
-      ->group(kGuesses);
+      ->group(kDrafts);
   command
       .add_option("--capacity", flags.batch.capacity,
                   "tokens of a row, prompt included; 0: up to 1,024")
       ->check(CLI::Range(0, 1 << 20))
       ->group(kBatch);
-  command
-      .add_option("--guesses", flags.batch.guesses, "tokens guessed of a text at most in a step")
-      ->check(CLI::Range(1, 64))
-      ->group(kGuesses);
+  CLI::Option* most = command.add_option("--draft-tokens", flags.batch.draft_tokens,
+                                         "draft tokens of a text in a step, at most");
+  add_old_name(command, "--guesses", *most->check(CLI::Range(1, 64))->group(kDrafts));
 }
 
 void add_batch_options(CLI::App& command, BatchFlags& flags) {

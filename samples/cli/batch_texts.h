@@ -1,5 +1,5 @@
 // Texts through a GenerationBatch: requests as JSON objects in, events as JSON objects out. Used by
-// serve, and by generate where tokens are guessed.
+// serve, and by generate with draft tokens.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ struct BatchFlags {
   ModelOptions load;
 };
 
-// --draft, --lookup, --guesses, --capacity.
-void add_guess_options(CLI::App& command, CommandLine& line, BatchFlags& flags);
+// --draft, --lookup, --draft-tokens, --capacity.
+void add_draft_options(CLI::App& command, CommandLine& line, BatchFlags& flags);
 // --rows, --step-tokens, --waiting and the rest of a batch.
 void add_batch_options(CLI::App& command, BatchFlags& flags);
 

@@ -145,6 +145,20 @@ void add_cache_option(CLI::App& command, CacheFormat& cache) {
   add_choice<CacheFormat>(command, "--cache", cache, "how a generation stores keys and values");
 }
 
+void add_old_name(CLI::App& command, const std::string& old_name, CLI::Option& option) {
+  command
+      .add_option_function<std::string>(
+          old_name,
+          [old_name, &option](const std::string& value) {
+            print_message("[" + old_name + "] is now " + option.get_name() +
+                          "; the old name goes with the next release.");
+            option.clear();
+            option.add_result(value);
+            option.run_callback();
+          })
+      ->group("");
+}
+
 void add_examples(CLI::App& command, const std::string& examples) {
   command.footer("Examples:\n" + examples + "\nExit codes: see vkformer --help.");
 }

@@ -113,6 +113,9 @@ void add_cache_option(CLI::App& command, CacheFormat& cache);
 // Adds an option for a tier, which also takes "best": no limit.
 CLI::Option* add_tier_option(CLI::App& command, const std::string& flag, Tier& tier,
                              const std::string& help);
+// The old name of an option, for one release: it does the same, is in no help, and says its new
+// name on stderr.
+void add_old_name(CLI::App& command, const std::string& old_name, CLI::Option& option);
 // Text under a command's options: its examples, one a line.
 void add_examples(CLI::App& command, const std::string& examples);
 

@@ -16,7 +16,7 @@ struct GenerateCommandOptions {
   TaskCommandOptions task;
   TextOptions text;
   ChoiceCommandOptions choice;
-  BatchFlags guesses;
+  BatchFlags drafts;
   std::string stream = "auto";
   bool log_probabilities = false;
   std::optional<std::string> continuation;  // to be scored instead of generating
@@ -332,8 +332,8 @@ Json request_of(const std::string& text, const GenerateCommandOptions& options) 
 constexpr size_t kUsualLength = 1024;
 constexpr int64_t kSpecialTokens = 8;
 
-// Why tokens cannot be guessed with these options; empty: they can.
-std::string guess_error(const GenerateCommandOptions& options) {
+// Why these options exclude draft tokens; empty: they do not.
+std::string draft_error(const GenerateCommandOptions& options) {
   const TextOptions& t = options.text;
   const bool searches = t.beams.value_or(1) != 1 || t.beam_groups.value_or(1) != 1 || t.diversity ||
                         t.contrastive_tokens.value_or(0) != 0;
@@ -341,32 +341,32 @@ std::string guess_error(const GenerateCommandOptions& options) {
       !t.task.empty() || !t.source_language.empty() || !t.target_language.empty();
   if (!searches && !translates && !options.task.truncate && options.task.cache == CacheFormat::kF32)
     return "";
-  return "[generate] --draft and --lookup guess the tokens that come next, which goes with "
+  return "[generate] --draft and --lookup propose the tokens that come next, which goes with "
          "anything but --beams, --beam-groups, --diversity, --contrastive-tokens, --task, "
          "--source-language, --target-language, --truncate and --cache; leave these away.";
 }
 
-// The rows of a step have room for the guesses of each.
+// The rows of a step have room for the drafts of each.
 void fit_batch(GenerateCommandOptions& options) {
-  BatchOptions& batch = options.guesses.batch;
+  BatchOptions& batch = options.drafts.batch;
   const size_t texts = options.task.arguments.size() *
                        static_cast<size_t>(options.text.return_sequences.value_or(1));
   batch.rows = texts == 0 ? 4 : static_cast<int>(std::min<size_t>(texts, 4));
-  batch.step_tokens = std::max(16, batch.rows * (1 + batch.guesses));
+  batch.step_tokens = std::max(16, batch.rows * (1 + batch.draft_tokens));
   batch.waiting = std::max(batch.waiting, options.text.return_sequences.value_or(1));
   size_t longest = options.task.input.empty() ? 0 : kUsualLength;
   for (const std::string& text : options.task.arguments) longest = std::max(longest, text.size());
-  options.guesses.room = static_cast<int64_t>(longest + options.text.prefix.size()) +
-                         kSpecialTokens + options.text.max_new_tokens.value_or(kUsualLength);
+  options.drafts.room = static_cast<int64_t>(longest + options.text.prefix.size()) +
+                        kSpecialTokens + options.text.max_new_tokens.value_or(kUsualLength);
   batch.context = options.text.context;
   batch.sinks = options.text.sinks.value_or(batch.sinks);
-  options.guesses.model = options.task.model;
-  options.guesses.load = options.task.load;
+  options.drafts.model = options.task.model;
+  options.drafts.load = options.task.load;
 }
 
-Result<std::shared_ptr<BatchTexts>> open_guesses(const CommonOptions& common, const Device& device,
-                                                 const GenerateCommandOptions& options) {
-  Result<BatchTexts> opened = BatchTexts::open(common, device, options.guesses);
+Result<std::shared_ptr<BatchTexts>> open_drafts(const CommonOptions& common, const Device& device,
+                                                const GenerateCommandOptions& options) {
+  Result<BatchTexts> opened = BatchTexts::open(common, device, options.drafts);
   if (!opened) return opened.error();
   if (opened->usual_beams() > 1 && !options.text.beams) {
     return Error{ErrorCode::kUnsupported,
@@ -376,7 +376,7 @@ Result<std::shared_ptr<BatchTexts>> open_guesses(const CommonOptions& common, co
   return std::make_shared<BatchTexts>(std::move(*opened));
 }
 
-Result<std::vector<Json>> guess(BatchTexts& texts, const std::vector<Json>& inputs,
+Result<std::vector<Json>> draft(BatchTexts& texts, const std::vector<Json>& inputs,
                                 const GenerateCommandOptions& options) {
   const Result<std::vector<std::string>> prompts = text_fields(inputs, "text");
   if (!prompts) return prompts.error();
@@ -393,11 +393,11 @@ Result<std::vector<Json>> guess(BatchTexts& texts, const std::vector<Json>& inpu
   return answers;
 }
 
-// One text whose tokens are guessed, shown while it is written.
-int stream_guesses(const CommonOptions& common, const GenerateCommandOptions& options) {
+// One text with draft tokens, shown while it is written.
+int stream_drafts(const CommonOptions& common, const GenerateCommandOptions& options) {
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
-  const auto texts = open_guesses(common, *device, options);
+  const auto texts = open_drafts(common, *device, options);
   if (!texts) return report(texts.error());
   const std::string& prompt = options.task.arguments[0];
   TextDisplay display((*texts)->reads_on() ? prompt : "");
@@ -415,34 +415,34 @@ int stream_guesses(const CommonOptions& common, const GenerateCommandOptions& op
   if (!common.quiet) {
     print_message(display.clock.report(end["ids"].size()) + ", " + json_text(end["steps"]) +
                   " steps, " + json_text(end["accepted_tokens"]) + " of " +
-                  json_text(end["guessed_tokens"]) + " guesses right, seed " +
+                  json_text(end["draft_tokens"]) + " draft tokens right, seed " +
                   std::to_string(*options.text.seed));
   }
   return kExitOk;
 }
 
-// Texts through a batch whose tokens are guessed: fewer steps, the same texts.
-int run_guesses(const CommonOptions& common, GenerateCommandOptions& options) {
+// Texts through a batch with draft tokens: fewer steps, the same texts.
+int run_drafts(const CommonOptions& common, GenerateCommandOptions& options) {
   fit_batch(options);
-  if (streams(common, options)) return stream_guesses(common, options);
+  if (streams(common, options)) return stream_drafts(common, options);
   return run_task_command(
       common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},
       [&](const Device& device, const ModelSource&, const TaskOptions&) -> Result<AnswerInputs> {
-        const auto texts = open_guesses(common, device, options);
+        const auto texts = open_drafts(common, device, options);
         if (!texts) return texts.error();
         return AnswerInputs([texts = *texts, &options](const std::vector<Json>& inputs) {
-          return guess(*texts, inputs, options);
+          return draft(*texts, inputs, options);
         });
       });
 }
 
-bool guesses(const GenerateCommandOptions& options) {
-  return !options.guesses.draft.empty() || options.guesses.batch.lookup > 0;
+bool drafts(const GenerateCommandOptions& options) {
+  return !options.drafts.draft.empty() || options.drafts.batch.lookup > 0;
 }
 
 // Why these options do not go together; empty: they do.
 std::string usage_error(const CommonOptions& common, const GenerateCommandOptions& options) {
-  if (options.continuation && (guesses(options) || options.stream == "on")) {
+  if (options.continuation && (drafts(options) || options.stream == "on")) {
     return "[generate] --continuation generates nothing; leave --stream, --draft and --lookup "
            "away.";
   }
@@ -450,14 +450,15 @@ std::string usage_error(const CommonOptions& common, const GenerateCommandOption
     return "[generate] --stream on writes one text to stdout; give one TEXT, without --input, "
            "--output, --json, --nan-check and --return-sequences.";
   }
-  if (!options.pictures.empty() && (guesses(options) || options.continuation)) {
+  if (!options.pictures.empty() && (drafts(options) || options.continuation)) {
     return "[generate] --picture goes with neither --draft, --lookup nor --continuation, which "
            "take texts alone; leave these away.";
   }
-  if (guesses(options)) return guess_error(options);
-  const BatchOptions& batch = options.guesses.batch;
-  if (batch.capacity == 0 && batch.guesses == BatchOptions().guesses) return "";
-  return "[generate] --guesses and --capacity are settings of --draft and --lookup; give one of "
+  if (drafts(options)) return draft_error(options);
+  const BatchOptions& batch = options.drafts.batch;
+  if (batch.capacity == 0 && batch.draft_tokens == BatchOptions().draft_tokens) return "";
+  return "[generate] --draft-tokens and --capacity are settings of --draft and --lookup; give one "
+         "of "
          "these, too.";
 }
 
@@ -483,7 +484,7 @@ int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
   if (!choice) return report(choice.error());
   const std::string usage = usage_error(common, options);
   if (!usage.empty()) return report_usage(usage);
-  if (guesses(options)) return run_guesses(common, options);
+  if (drafts(options)) return run_drafts(common, options);
   if (!options.pictures.empty() && describes_pictures(options.task.model)) {
     return run_descriptions(common, options);
   }
@@ -516,7 +517,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   add_search_options(*command, options->text);
   add_choice_options(*command, options->text, options->choice);
   add_cache_option(*command, options->task.cache);
-  add_guess_options(*command, line, options->guesses);
+  add_draft_options(*command, line, options->drafts);
   command
       ->add_option("--return-sequences,--num-sequences", options->text.return_sequences,
                    "sequences per input: the best of at most --beams, or so many drawn")

@@ -80,7 +80,8 @@ Result<Json> job_identity(const CLI::App& command) {
   Json& options = identity["options"] = Json::object();
   for (const CLI::Option* option : command.get_options()) {
     const OptionFacts facts = facts_of(*option);
-    if (option == command.get_help_ptr() || is_own(facts)) continue;
+    // An old name's value is the new one's.
+    if (option == command.get_help_ptr() || is_own(facts) || facts.group.empty()) continue;
     std::vector<std::string> values = option->results();
     if (values.empty() && !names_files(facts)) values = {option->get_default_str()};
     Json& list = options[name_of(facts)] = Json::array();

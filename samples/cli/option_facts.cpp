@@ -138,7 +138,9 @@ OptionFacts facts_of(const CLI::Option& option) {
 std::vector<OptionFacts> facts_of(const CLI::App& command) {
   std::vector<OptionFacts> list;
   for (const CLI::Option* option : command.get_options()) {
-    if (option != command.get_help_ptr()) list.push_back(facts_of(*option));
+    // Old names have no group, and are shown nowhere.
+    if (option == command.get_help_ptr() || option->get_group().empty()) continue;
+    list.push_back(facts_of(*option));
   }
   return list;
 }

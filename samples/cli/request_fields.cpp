@@ -123,7 +123,7 @@ Status read_settings(const Json& fields, GenerateOptions& o) {
     *f.setting = value.get<double>();
     draws = draws || f.draws;
   }
-  if (draws) o.choice = s.temperature == 0 ? TokenChoice::kBest : TokenChoice::kDrawn;
+  if (draws) o.choice = s.temperature == 0 ? TokenChoice::kBest : TokenChoice::kSampled;
   if (!fields.contains("seed")) return {};
   if (!fields["seed"].is_number_unsigned()) return bad_request("seed", "must be a whole number");
   s.seed = fields["seed"].get<uint64_t>();

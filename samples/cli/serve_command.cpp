@@ -166,7 +166,7 @@ void add_serve_command(CLI::App& app, CommandLine& line) {
   const auto flags = std::make_shared<BatchFlags>();
   add_model_argument(*command, line, flags->model);
   add_batch_options(*command, *flags);
-  add_guess_options(*command, line, *flags);
+  add_draft_options(*command, line, *flags);
   add_model_options(*command, flags->load);
   add_request_adapter_option(*command, flags->load.request_adapters);
   add_output_options(*command, line.common);

@@ -89,8 +89,8 @@ vkf_generate_options options_of(int tokens, const vkf_choice_options& choice) {
 vkf_choice_options drawn(uint64_t seed) {
   vkf_choice_options choice{};
   choice.struct_size = sizeof choice;
-  choice.set = VKF_CHOICE_DRAWN | VKF_CHOICE_SEED;
-  choice.drawn = 1;
+  choice.set = VKF_CHOICE_SAMPLE | VKF_CHOICE_SEED;
+  choice.sample = 1;
   choice.seed = seed;
   return choice;
 }
@@ -100,7 +100,7 @@ GenerateOptions plain_options(const Session& session, int tokens, uint64_t seed)
   GenerateOptions options = session.generation_defaults();
   options.max_new_tokens = tokens;
   options.eos.clear();
-  options.choice = TokenChoice::kDrawn;
+  options.choice = TokenChoice::kSampled;
   options.sampling.seed = seed;
   return options;
 }

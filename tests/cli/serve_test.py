@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import cli_support
-from cli_support import device_arguments, run_on_device
+from cli_support import device_arguments, run, run_on_device
 
 
 def request(name, text, tokens, **more):
@@ -54,7 +54,7 @@ class ServeTest(unittest.TestCase):
     def test_guesses_save_steps_and_change_no_text(self):
         line = [request("a", "ROMEO:\nWhat say you, my lord? What say you,", 60)]
         plain = self.serve(line)
-        for arguments in (["--lookup", "6"], ["--draft", cli_support.MODEL, "--guesses", "5"]):
+        for arguments in (["--lookup", "6"], ["--draft", cli_support.MODEL, "--draft-tokens", "5"]):
             found = self.serve(line, *arguments)
             end, work = self.ends(found)["a"], found[-1]
             self.assertEqual(end["text"], self.ends(plain)["a"]["text"])
@@ -84,8 +84,8 @@ class ServeTest(unittest.TestCase):
         for choice in ([], ["--temperature", "0.7", "--seed", "5"]):
             arguments = [*texts, "--max-new-tokens", "24", *choice]
             plain = self.generate(*arguments)
-            for guesses in (["--lookup", "5"], ["--draft", cli_support.MODEL]):
-                found = self.generate(*arguments, *guesses)
+            for drafts in (["--lookup", "5"], ["--draft", cli_support.MODEL]):
+                found = self.generate(*arguments, *drafts)
                 self.assertEqual([f["text"] for f in found], [p["text"] for p in plain])
                 self.assertEqual([f["input"] for f in found], texts)
                 self.assertGreater(sum(f.get("accepted_tokens", 0) for f in found), 0)
@@ -93,9 +93,16 @@ class ServeTest(unittest.TestCase):
             result = run_on_device("generate", cli_support.MODEL, "x", "--lookup", "3", *wrong)
             self.assertEqual(result.returncode, 2)
             self.assertIn("leave these away", result.stderr)
-        result = run_on_device("generate", cli_support.MODEL, "x", "--guesses", "3")
+        result = run_on_device("generate", cli_support.MODEL, "x", "--draft-tokens", "3")
         self.assertEqual(result.returncode, 2)
         self.assertIn("settings of --draft and --lookup", result.stderr)
+        old = run_on_device("generate", cli_support.MODEL, "x", "--guesses", "3")
+        self.assertEqual(old.returncode, 2)
+        self.assertIn("[--guesses] is now --draft-tokens", old.stderr)
+        self.assertIn("settings of --draft and --lookup", old.stderr)
+        old = run_on_device("generate", cli_support.MODEL, "x", "--guesses", "65", "--lookup", "3")
+        self.assertEqual(old.returncode, 2)
+        self.assertNotIn("--guesses", run("generate", "--help").stdout)
 
     def test_guesses_go_with_everything_that_chooses_tokens(self):
         texts = ["The king said: the king said:", "What say you? What say"]
@@ -121,9 +128,9 @@ class ServeTest(unittest.TestCase):
             for case in cases:
                 arguments = [*texts, "--max-new-tokens", "60", "--log-probabilities", *case]
                 plain = self.generate(*arguments)
-                for guesses in (["--lookup", "4"],
-                                ["--draft", cli_support.MODEL, "--guesses", "3"]):
-                    found = self.generate(*arguments, *guesses)
+                for drafts in (["--lookup", "4"],
+                                ["--draft", cli_support.MODEL, "--draft-tokens", "3"]):
+                    found = self.generate(*arguments, *drafts)
                     self.compare(plain, found)
                     for one in found:
                         self.assertLess(one["steps"], one["new_tokens"] + one["prompt_tokens"])
@@ -179,7 +186,7 @@ class ServeTest(unittest.TestCase):
         found = run_on_device("generate", cli_support.MODEL, *arguments, "--lookup", "3")
         self.assertEqual(found.returncode, 0, found.stderr)
         self.assertEqual(found.stdout, plain.stdout)
-        self.assertRegex(found.stderr, r"30 tokens in .* tokens/s.* \d+ steps, \d+ of \d+ guesses")
+        self.assertRegex(found.stderr, r"30 tokens in .* tokens/s.* \d+ steps, \d+ of \d+ draft tokens")
         # More than the usual row has room for.
         long = self.generate("x", "--max-new-tokens", "1100", "--lookup", "2")
         self.assertEqual(len(long[0]["ids"]), 1100)

@@ -157,7 +157,7 @@ std::map<std::string, Measured> count_all(const LayerReader& layer) {
   all["greedy"] = count_plain(layer, [](GenerateOptions&) {});
   all["4 beams"] = count_plain(layer, [](GenerateOptions& o) { o.beams = 4; });
   all["sampled"] = count_plain(layer, [](GenerateOptions& o) {
-    o.choice = TokenChoice::kDrawn;
+    o.choice = TokenChoice::kSampled;
     o.sampling = {.temperature = 0.8, .top_k = 20, .top_p = 0.9, .seed = 7};
   });
   all["penalties"] = count_plain(layer, [](GenerateOptions& o) {

@@ -23,7 +23,7 @@ std::string text_of(const Tokens& tokens, const std::vector<int64_t>& eos) {
 }  // namespace
 
 TEST_SUITE("model") {
-  TEST_CASE("texts of a batch keep to grammars as they do alone, whatever is guessed") {
+  TEST_CASE("texts of a batch keep to grammars as they do alone, whatever a draft proposes") {
     if (!have_test_device()) return;
     const auto grammar = Grammar::from_gbnf(kLists);
     REQUIRE(grammar.ok());
@@ -44,7 +44,7 @@ TEST_SUITE("model") {
           GenerateOptions& o = requests.back().options;
           o.forced_bos = -1;
           o.eos = eos;
-          o.choice = TokenChoice::kDrawn;
+          o.choice = TokenChoice::kSampled;
           o.sampling = {.temperature = 3, .seed = i};
           // One is free beside the others.
           if (i != 4) o.grammar = constraint;
@@ -129,7 +129,7 @@ TEST_SUITE("model") {
     GenerationBatch batch =
         make_batch(model, {.rows = 3, .capacity = 40, .step_tokens = 6, .waiting = 8});
     BatchRequest request = request_for(batch, random_tokens(model, 6, 9), 12);
-    request.options.choice = TokenChoice::kDrawn;
+    request.options.choice = TokenChoice::kSampled;
     request.options.sampling = {.temperature = 1.5, .seed = 4};
     request.options.return_sequences = 5;
     const uint64_t number = submit(batch, request);
@@ -142,7 +142,7 @@ TEST_SUITE("model") {
     CHECK(batch.submit(request).error().code == ErrorCode::kQueueFull);
     single.options.choice = TokenChoice::kBest;
     single.options.return_sequences = 2;
-    check_refused(batch, single, "several differ only where tokens are drawn");
+    check_refused(batch, single, "several differ only where tokens are sampled");
     std::vector<Tokens> found(5);
     std::vector<State> ends(5, State::kRunning);
     Tokens other;

@@ -1,5 +1,5 @@
 // Encoder-decoders in a batch: what a request gets must not depend on the others, on what its row
-// held before, or on guesses.
+// held before, or on drafts.
 #include "generate/batch_requests.h"
 
 namespace vkformer::testing {
@@ -77,7 +77,7 @@ TEST_SUITE("model") {
     CHECK(forgets.counters().work.reused_tokens == 0);
   }
 
-  TEST_CASE("guesses and draws behind an encoder are those alone") {
+  TEST_CASE("drafts and draws behind an encoder are those alone") {
     if (!have_test_device()) return;
     const Model& model = golden_model("marian-base");
     BatchOptions options{.rows = 3, .capacity = 40, .source = 16, .step_tokens = 9};
@@ -88,7 +88,7 @@ TEST_SUITE("model") {
     std::vector<BatchRequest> requests;
     for (uint32_t i = 0; i < 5; ++i) {
       requests.push_back(request_for(plain, random_source(model, 2 + 3 * i, 20 + i), 25));
-      if (i % 2 == 1) requests.back().options.choice = TokenChoice::kDrawn;
+      if (i % 2 == 1) requests.back().options.choice = TokenChoice::kSampled;
       requests.back().options.sampling = {.temperature = 1.2, .seed = i};
       submit(looks, requests.back());
     }
@@ -98,7 +98,7 @@ TEST_SUITE("model") {
       check_same(stories.at(i + 1), told);
       CHECK(whole(requests[i], told.tokens) == plain_text(model, requests[i]));
     }
-    CHECK(looks.counters().work.guessed_tokens > 0);
+    CHECK(looks.counters().work.draft_tokens > 0);
   }
 
   TEST_CASE("inputs that a batch of an encoder-decoder cannot take are refused") {

@@ -59,7 +59,7 @@ TEST_SUITE("model") {
     Session session = make_session(golden_model("gpt2-base"));
     const std::vector<int64_t> prompt = {5, 17, 42, 9};
     GenerateOptions options = options_for(session, 2, 1, {});
-    options.choice = TokenChoice::kDrawn;
+    options.choice = TokenChoice::kSampled;
     options.sampling = {.temperature = 6, .top_k = 6};
     // Of the four tokens sampled the first two end here, and the likelier one is the result.
     const std::vector<double> p =
@@ -147,7 +147,7 @@ TEST_SUITE("model") {
     refused("[beam_groups]", [](GenerateOptions& o) { o.beam_groups = 0; });
     refused("[beam_groups]", [](GenerateOptions& o) {
       o.beam_groups = 2;
-      o.choice = TokenChoice::kDrawn;
+      o.choice = TokenChoice::kSampled;
     });
     refused("[diversity]", [](GenerateOptions& o) { o.diversity = 1; });
     refused("[diversity]", [](GenerateOptions& o) {

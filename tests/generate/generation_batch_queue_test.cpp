@@ -137,7 +137,7 @@ TEST_SUITE("model") {
     options.waiting_of_client = 2;
     GenerationBatch batch = make_batch(model, options);
     BatchRequest request = request_for(batch, {3, 4, 5}, 2);
-    request.options.choice = TokenChoice::kDrawn;
+    request.options.choice = TokenChoice::kSampled;
     request.options.return_sequences = 3;
     request.client = "one";
     const auto never = batch.submit(request);
@@ -181,10 +181,10 @@ TEST_SUITE("model") {
     check_refused(batch, bad, "contrastive_tokens 4");
     bad = good;
     bad.options.return_sequences = 2;
-    bad.options.choice = TokenChoice::kDrawn;
+    bad.options.choice = TokenChoice::kSampled;
     check_refused(batch, bad, "[return_sequences] is 2, but must lie between 1 and 1");
     bad = good;
-    bad.options.choice = TokenChoice::kDrawn;
+    bad.options.choice = TokenChoice::kSampled;
     bad.options.sampling.top_p = 2;
     check_refused(batch, bad, "[top_p] is 2");
     bad = good;

@@ -1,5 +1,5 @@
 // Requests that run together in a batch: what each gets must not depend on the others, on what its
-// row held before, or on guesses.
+// row held before, or on drafts.
 #include "generate/batch_requests.h"
 
 namespace vkformer::testing {
@@ -83,7 +83,7 @@ TEST_SUITE("model") {
     }
   }
 
-  TEST_CASE("guesses change the number of steps and nothing else") {
+  TEST_CASE("drafts change the number of steps and nothing else") {
     if (!have_test_device()) return;
     for (const char* name : kDecoders) {
       CAPTURE(name);
@@ -98,31 +98,31 @@ TEST_SUITE("model") {
       for (uint32_t seed : {1u, 2u}) {
         const BatchRequest request = request_for(plain, random_tokens(model, 7, seed), 33);
         const Told expected = run_alone(plain, request);
-        CHECK(expected.work.guessed_tokens == 0);
+        CHECK(expected.work.draft_tokens == 0);
         for (GenerationBatch* batch : {&looks, &drafts}) {
           const Told found = run_alone(*batch, request);
           check_same(found, expected);
-          // Every step but those of the prompt gains a token and those that were guessed right.
+          // Every step but those of the prompt gains a token and the draft tokens that were right.
           CHECK(found.work.steps + found.work.accepted_tokens == expected.work.steps);
-          CHECK(found.work.accepted_tokens <= found.work.guessed_tokens);
+          CHECK(found.work.accepted_tokens <= found.work.draft_tokens);
         }
       }
-      // The model itself guesses right.
+      // The model itself drafts right.
       const BatchWork work = drafts.counters().work;
-      CHECK(work.accepted_tokens == work.guessed_tokens);
+      CHECK(work.accepted_tokens == work.draft_tokens);
       CHECK(work.steps < plain.counters().work.steps / 3);
       CHECK(drafts.counters().draft_steps > work.steps);
     }
   }
 
-  TEST_CASE("several rows share what is left of a step for their guesses") {
+  TEST_CASE("several rows share what is left of a step for their drafts") {
     if (!have_test_device()) return;
     const Model& model = golden_model("llama-gqa");
     BatchOptions options{.rows = 3, .capacity = 48, .step_tokens = 9};
     GenerationBatch plain = make_batch(model, options);
     options.draft = model;
     options.lookup = 2;
-    GenerationBatch guesses = make_batch(model, options);
+    GenerationBatch drafts = make_batch(model, options);
     std::vector<BatchRequest> requests;
     for (uint32_t i = 0; i < 5; ++i) {
       requests.push_back(
@@ -131,14 +131,14 @@ TEST_SUITE("model") {
     Stories a, b;
     for (const BatchRequest& request : requests) {
       submit(plain, request);
-      submit(guesses, request);
+      submit(drafts, request);
     }
     while (!plain.idle()) take_step(plain, a);
-    while (!guesses.idle()) take_step(guesses, b);
+    while (!drafts.idle()) take_step(drafts, b);
     for (uint64_t id = 1; id <= requests.size(); ++id) check_same(b.at(id), a.at(id));
-    CHECK(guesses.counters().work.steps < plain.counters().work.steps);
-    CHECK(guesses.counters().work.accepted_tokens > 0);
-    CHECK(guesses.counters().work.new_tokens == plain.counters().work.new_tokens);
+    CHECK(drafts.counters().work.steps < plain.counters().work.steps);
+    CHECK(drafts.counters().work.accepted_tokens > 0);
+    CHECK(drafts.counters().work.new_tokens == plain.counters().work.new_tokens);
   }
 
   TEST_CASE("a context with sinks rolls in a batch as it does alone") {
@@ -171,19 +171,19 @@ TEST_SUITE("model") {
     }
   }
 
-  TEST_CASE("a smaller draft of another family guesses for many rows") {
+  TEST_CASE("a smaller draft of another family drafts for many rows") {
     if (!have_test_device()) return;
     const Model& model = golden_model("gpt2-sharded");
     BatchOptions options{.rows = 2, .capacity = 50, .step_tokens = 8};
     GenerationBatch plain = make_batch(model, options);
     options.draft = golden_model("bloom-alibi");
-    options.guesses = 2;
-    GenerationBatch guesses = make_batch(model, options);
+    options.draft_tokens = 2;
+    GenerationBatch drafts = make_batch(model, options);
     for (uint32_t seed : {3u, 4u}) {
       const BatchRequest request = request_for(plain, random_tokens(model, 10, seed), 20);
-      check_same(run_alone(guesses, request), run_alone(plain, request));
+      check_same(run_alone(drafts, request), run_alone(plain, request));
     }
-    CHECK(guesses.counters().work.guessed_tokens > 0);
+    CHECK(drafts.counters().work.draft_tokens > 0);
   }
 
   TEST_CASE("end tokens, forced tokens and forbidden ones count in a batch as they do alone") {
@@ -209,7 +209,7 @@ TEST_SUITE("model") {
     }
   }
 
-  TEST_CASE("tokens are drawn in a batch as they are alone, whatever is guessed") {
+  TEST_CASE("tokens are sampled in a batch as they are alone, whatever a draft proposes") {
     if (!have_test_device()) return;
     for (const char* name : {"gpt2-base", "llama-gqa"}) {
       CAPTURE(name);
@@ -217,31 +217,31 @@ TEST_SUITE("model") {
       BatchOptions options{.rows = 3, .capacity = 48, .step_tokens = 9};
       GenerationBatch plain = make_batch(model, options);
       options.draft = model;
-      GenerationBatch guesses = make_batch(model, options);
+      GenerationBatch drafts = make_batch(model, options);
       std::vector<BatchRequest> requests;
       Stories stories;
       for (uint32_t i = 0; i < 6; ++i) {
         requests.push_back(request_for(plain, random_tokens(model, 2 + 3 * i, 60 + i), 20));
         GenerateOptions& o = requests.back().options;
-        o.choice = i == 5 ? TokenChoice::kBest : TokenChoice::kDrawn;
+        o.choice = i == 5 ? TokenChoice::kBest : TokenChoice::kSampled;
         o.sampling = {.temperature = 1.0 + 0.3 * i, .seed = i};
         if (i == 1) o.sampling.top_k = 5;
         if (i == 2) o.sampling.top_p = 0.8;
         if (i == 3) o.penalties = {.repetition = 1.4, .frequency = 0.3, .no_repeat_ngram = 2};
         if (i >= 4) o.penalties.biases = {{{7}, 2.0}, {{7, 9}, 50.0}};
         if (i >= 4) o.penalties.bad_words = {{9, 9}, {11}};
-        submit(guesses, requests.back());
+        submit(drafts, requests.back());
       }
-      while (!guesses.idle()) take_step(guesses, stories);
+      while (!drafts.idle()) take_step(drafts, stories);
       for (size_t i = 0; i < requests.size(); ++i) {
         CAPTURE(i);
         const Told told = run_alone(plain, requests[i]);
         check_same(stories.at(i + 1), told);
         CHECK(joined(requests[i].prompt, told.tokens) == plain_text(model, requests[i]));
       }
-      // The same random numbers: the model itself guesses right, by chance too.
-      const BatchWork work = guesses.counters().work;
-      CHECK(work.accepted_tokens == work.guessed_tokens);
+      // The same random numbers: the model itself drafts right, by chance too.
+      const BatchWork work = drafts.counters().work;
+      CHECK(work.accepted_tokens == work.draft_tokens);
       CHECK(work.accepted_tokens > 0);
     }
   }

@@ -7,10 +7,10 @@ namespace {
 
 using TokenWords = std::vector<uint32_t>;
 
-KeptRow row_of(const TokenWords& tokens, size_t guessed = 0) {
+KeptRow row_of(const TokenWords& tokens, size_t drafted = 0) {
   KeptRow row;
   for (uint32_t token : tokens) row.append(token);
-  row.wrote(tokens.size() + guessed);
+  row.wrote(tokens.size() + drafted);
   return row;
 }
 

@@ -29,7 +29,7 @@ TEST_SUITE("model") {
       Session keeps = keeping_session(model);
       Session plain = make_session(model);
       GenerateOptions options = options_for(keeps, 1, 7, {});
-      options.choice = TokenChoice::kDrawn;
+      options.choice = TokenChoice::kSampled;
       options.sampling = {.temperature = 1.1, .seed = 5};
       std::vector<int64_t> text = {5, 17, 42, 9, 21};
       size_t before = 0;
@@ -75,7 +75,7 @@ TEST_SUITE("model") {
     Session keeps = keeping_session(model);
     Session plain = make_session(model);
     GenerateOptions options = options_for(keeps, 1, 9, {4});
-    options.choice = TokenChoice::kDrawn;
+    options.choice = TokenChoice::kSampled;
     options.return_sequences = 3;
     const Rows rows = random_rows(model, 7, 3);
     const Generation found = generate(keeps, rows, options);

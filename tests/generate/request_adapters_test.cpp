@@ -256,7 +256,7 @@ TEST_SUITE("model") {
       request.options.adapters = choices;
       check_same(run_alone(drafts, request), run_alone(plain, request));
     }
-    CHECK(drafts.counters().work.guessed_tokens > 0);
+    CHECK(drafts.counters().work.draft_tokens > 0);
   }
 
   TEST_CASE("adapters of requests stand beside weights in blocks and merged adapters") {

@@ -64,7 +64,7 @@ void check_schedulers(const Model& model, const Tokens& prompt, int new_tokens) 
   const Generation both = generate(plain, {other, prompt, other}, options);
   CHECK(text_of({both[1]}, prompt.size()) == wanted);
   GenerateOptions sampled = options;
-  sampled.choice = TokenChoice::kDrawn;
+  sampled.choice = TokenChoice::kSampled;
   sampled.sampling.top_k = 1;
   CHECK(text_of(generate(plain, {prompt}, sampled), prompt.size()) == wanted);
   auto caching = Session::create(model, {.prefix_reuse = true});

@@ -10,7 +10,7 @@ const char* const kChoosingDecoders[] = {"gpt2-base", "llama-gqa"};
 
 GenerateOptions drawn(const Session& session, int max_new_tokens) {
   GenerateOptions options = options_for(session, 1, max_new_tokens, {});
-  options.choice = TokenChoice::kDrawn;
+  options.choice = TokenChoice::kSampled;
   options.sampling = {};
   return options;
 }

@@ -7,7 +7,7 @@ namespace vkformer::testing {
 using TokenWords = std::vector<uint32_t>;
 
 TEST_SUITE("cpu") {
-  TEST_CASE("what followed the same words is the guess") {
+  TEST_CASE("what followed the same words is the draft") {
     CHECK(look_up_tokens(TokenWords{1, 2, 3, 4, 1, 2}, 3, 2) == TokenWords{3, 4});
     CHECK(look_up_tokens(TokenWords{1, 2, 3, 4, 1, 2}, 3, 9) == TokenWords{3, 4, 1, 2});
     CHECK(look_up_tokens(TokenWords{7, 7, 7}, 4, 3) == TokenWords{7});

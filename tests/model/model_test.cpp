@@ -224,7 +224,7 @@ TEST_SUITE("cpu") {
                                       {"no_repeat_ngram_size", 3}});
     REQUIRE_MESSAGE(drawn.ok(), drawn.error().message);
     const GenerationFacts& d = (*drawn)->generation();
-    CHECK(d.choice == TokenChoice::kDrawn);
+    CHECK(d.choice == TokenChoice::kSampled);
     CHECK(d.sampling.temperature == 0.5);
     CHECK(d.sampling.top_k == 7);
     CHECK(d.sampling.top_p == 0.8);

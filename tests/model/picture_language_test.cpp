@@ -237,7 +237,7 @@ TEST_SUITE("model") {
       REQUIRE(plain->size() == 2);
       // Sequences that are drawn all alike.
       GenerateOptions drawn = options;
-      drawn.choice = TokenChoice::kDrawn;
+      drawn.choice = TokenChoice::kSampled;
       drawn.sampling.top_k = 1;
       drawn.return_sequences = 2;
       const auto twice = loaded.session.generate_masked(prompts, drawn);

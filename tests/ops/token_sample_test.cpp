@@ -315,12 +315,12 @@ TEST_SUITE("gpu") {
   TEST_CASE("token_sample draws from rows of many parts by the exact probabilities") {
     // Mass on a few tokens of several parts, among as many others as the largest vocabularies have.
     constexpr int64_t kVocab = 262144;
-    constexpr uint32_t kDrawn = 8;
+    constexpr uint32_t kSampled = 8;
     const TierDevice& device = tier_devices().front();
     ChoiceCase c;
-    c.logits = reference::filled({kDrawn, kVocab}, -20);
+    c.logits = reference::filled({kSampled, kVocab}, -20);
     const int64_t likely[] = {0, 4095, 4096, 70000, 151936, 262143};
-    for (int64_t row = 0; row < kDrawn; ++row) {
+    for (int64_t row = 0; row < kSampled; ++row) {
       for (int64_t i = 0; i < std::ssize(likely); ++i) {
         c.logits[row * kVocab + likely[i]] = 0.4 * static_cast<double>(i);
       }
@@ -334,7 +334,7 @@ TEST_SUITE("gpu") {
       settings.seed_low = run + 1;
       c.rows = {settings};
       const ChoiceFound found = ChoiceRun(c).run(device);
-      for (size_t row = 0; row < kDrawn; ++row) {
+      for (size_t row = 0; row < kSampled; ++row) {
         const uint32_t token = found.tokens[row];
         REQUIRE(token < kVocab);
         ++counts[token];

@@ -38,7 +38,7 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     Session session = spoiled_session();
     GenerateOptions options = options_for(session, 1, 1, {});
-    options.choice = TokenChoice::kDrawn;
+    options.choice = TokenChoice::kSampled;
     options.sampling.temperature = 1;
     options.return_sequences = 2;
     // Sequences 0 and 1 of the first input are well; those of the second one are rows 2 and 3.

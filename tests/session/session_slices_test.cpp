@@ -68,7 +68,7 @@ struct Followed {
     options.max_new_tokens = 13;
     options.eos.clear();
     options.forced_bos = options.forced_eos = -1;
-    options.choice = TokenChoice::kDrawn;
+    options.choice = TokenChoice::kSampled;
     options.on_token = [this](const NewToken& token) {
       seen.emplace_back(token.input, token.id);
       return token.input == 0 && seen.size() >= most ? verdict : TokenVerdict::kGoOn;

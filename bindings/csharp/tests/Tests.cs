@@ -363,7 +363,7 @@ internal static unsafe class Tests
         }
         using (var generator = new Generator(device, Plays))
         {
-            Func<ulong, TextOptions> sampled = seed => new TextOptions { MaxNewTokens = 20, Choice = new ChoiceOptions { Drawn = 1, Temperature = 0.8, TopP = 0.95, Seed = seed } };
+            Func<ulong, TextOptions> sampled = seed => new TextOptions { MaxNewTokens = 20, Choice = new ChoiceOptions { Sample = 1, Temperature = 0.8, TopP = 0.95, Seed = seed } };
             Same(generator.Generate("ROMEO:", sampled(7)), generator.Generate("ROMEO:", sampled(7)), "same seed");
             Check(generator.Generate("ROMEO:", sampled(7)) != generator.Generate("ROMEO:", sampled(8)), "other seed");
             using (var grammar = new Grammar("root ::= \"yes\" | \"no\""))

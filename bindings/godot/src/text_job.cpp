@@ -147,7 +147,7 @@ vkf_status TextJob::start(vkf_session* session, vkf_error* error) {
     field = value;
     choice.set |= bit;
   };
-  choose(VKF_CHOICE_DRAWN, settings_.sampling > 0, choice.drawn, settings_.sampling - 1);
+  choose(VKF_CHOICE_SAMPLE, settings_.sampling > 0, choice.sample, settings_.sampling - 1);
   choose(VKF_CHOICE_TEMPERATURE, settings_.temperature >= 0, choice.temperature,
          settings_.temperature);
   choose(VKF_CHOICE_TOP_K, settings_.top_k >= 0, choice.top_k, settings_.top_k);

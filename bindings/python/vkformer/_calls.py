@@ -373,7 +373,7 @@ _SETS = {"vkf_choice_options": "VKF_CHOICE_", "vkf_generate_options": "VKF_SET_"
          "vkf_transcribe_options": "VKF_SET_"}
 _NO_BIT = {("vkf_text_options", "bad_words")}
 #: Words of the field for what the C interface calls otherwise.
-_ALIASES = {"vkf_choice_options": {"sample": "drawn", "do_sample": "drawn"}}
+_ALIASES = {"vkf_choice_options": {"drawn": "sample", "do_sample": "sample"}, "vkf_batch_options": {"guesses": "draft_tokens"}}
 _HIDDEN = ("struct_size", "reserved", "set", "flags")
 
 

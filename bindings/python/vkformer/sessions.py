@@ -389,7 +389,7 @@ class Update:
     prompt_tokens: int
     reused_tokens: int
     new_tokens: int
-    guessed_tokens: int
+    draft_tokens: int
     accepted_tokens: int
     error: str | None
     sequence: int
@@ -403,7 +403,7 @@ class BatchCounters:
     prompt_tokens: int
     reused_tokens: int
     new_tokens: int
-    guessed_tokens: int
+    draft_tokens: int
     accepted_tokens: int
     draft_steps: int
     waiting: int
@@ -413,7 +413,7 @@ class BatchCounters:
 
 class Batch(Handle):
     """Requests that join and leave a running batch. Options: rows, capacity, step_tokens, waiting,
-    waiting_of_client, running_of_client, forget, guesses, lookup, context, sinks, draft (a Model), source.
+    waiting_of_client, running_of_client, forget, draft_tokens, lookup, context, sinks, draft (a Model), source.
 
     >>> batch = Batch(model)
     >>> number = batch.submit([1, 2, 3], max_new_tokens=8)

@@ -21,7 +21,7 @@ typedef struct vkf_log_mel_info {
   int64_t mel_bands;      // rows of the result
   int64_t frames;         // columns of the result
 } vkf_log_mel_info;
-// Reads a WAV file, resampled to so many samples per second; 0: as they are in the file. [any]
+// Reads a WAV file, resampled to this many samples per second; 0: as they are in the file. [any]
 VKFORMER_API vkf_status vkf_sound_load(const char* path, int32_t sampling_rate, vkf_sound** sound,
                                        vkf_error* error);
 // The same from memory; `name` stands for the file in messages. [any]

@@ -23,11 +23,11 @@ typedef struct vkf_batch_options {
   int32_t waiting_of_client;  // of one client; 0: all
   int32_t running_of_client;  // rows of one client; 0: all
   uint32_t forget;            // 1: keys of earlier texts are not reused
-  int32_t guesses;            // tokens guessed of a row at most; 0: 4
+  int32_t draft_tokens;       // proposed for a row in a step at most; 0: 4
   int32_t lookup;             // last tokens that are looked up in a text; 0: none
   int32_t context;            // keys that a row keeps; 0: all
   int32_t sinks;              // first keys of a context that stay; 0: 4, -1: none
-  const vkf_model* draft;     // a smaller model that guesses; null: none
+  const vkf_model* draft;     // a smaller model that proposes them; null: none
   int32_t source;             // tokens of an encoder's input; 0: the model's, at most 512
   int32_t reserved;
 } vkf_batch_options;
@@ -36,7 +36,7 @@ typedef struct vkf_batch_request {
   uint32_t reserved;
   vkf_ids prompt;                       // or the input of an encoder-decoder
   const vkf_generate_options* options;  // null: the model's own, with one beam
-  const char* client;                   // who asks; null: nobody in particular
+  const char* client;                   // the client that asks; null: none in particular
 } vkf_batch_request;
 enum {
   VKF_REQUEST_RUNS = 0,
@@ -54,8 +54,8 @@ typedef struct vkf_batch_update {
   int64_t prompt_tokens;  // read
   int64_t reused_tokens;  // of the prompt, whose keys were there already
   int64_t new_tokens;
-  int64_t guessed_tokens;
-  int64_t accepted_tokens;  // of the guessed ones
+  int64_t draft_tokens;
+  int64_t accepted_tokens;  // of the draft tokens
   const char* error;        // why it failed, or null
   uint64_t sequence;        // of the request's, each of which runs and ends by itself
 } vkf_batch_update;
@@ -66,7 +66,7 @@ typedef struct vkf_batch_counters {
   int64_t prompt_tokens;
   int64_t reused_tokens;
   int64_t new_tokens;
-  int64_t guessed_tokens;
+  int64_t draft_tokens;
   int64_t accepted_tokens;
   int64_t draft_steps;
   int64_t waiting;  // sequences in the queue; a canceled one counts until a step reports its end

@@ -139,7 +139,7 @@ VKFORMER_API void vkf_feature_chain_free(vkf_feature_chain* chain);
 VKFORMER_API vkf_status vkf_device_adopt(const vkf_adopted_device* adopted,
                                          const vkf_device_options* options, vkf_device** device,
                                          vkf_error* error);
-// Models and sessions keep the Vulkan device alive behind this handle.
+// Models and sessions keep the Vulkan device alive while this handle lives.
 VKFORMER_API void vkf_device_free(vkf_device* device);
 
 // Several devices that hold one model together, each some of its layers: vkf_model_options.group.

@@ -37,7 +37,7 @@ enum {
 };
 // Bits of vkf_choice_options::set.
 enum {
-  VKF_CHOICE_DRAWN = 1,
+  VKF_CHOICE_SAMPLE = 1,
   VKF_CHOICE_TEMPERATURE = 2,
   VKF_CHOICE_TOP_K = 4,
   VKF_CHOICE_TOP_P = 8,
@@ -57,21 +57,21 @@ enum {
 typedef struct vkf_choice_options {
   uint32_t struct_size;
   uint32_t set;
-  int32_t drawn;               // 1: by chance; 0: the best, or with beams the best texts
-  int32_t top_k;               // so many of the likeliest; 0: all
+  int32_t sample;              // 1: tokens are sampled; 0: the best, or with beams the best texts
+  int32_t top_k;               // this many of the likeliest; 0: all
   double temperature;          // divides the scores; 0: the best token
-  double top_p;                // the fewest of the likeliest whose probabilities reach so much
+  double top_p;                // the fewest of the likeliest whose probabilities reach this sum
   double min_p;                // least probability, as a share of the likeliest token's
-  double typical_p;            // those of typical surprise whose probabilities reach so much
+  double typical_p;            // those of typical surprise whose probabilities reach this sum
   uint64_t seed;               // same seed, same text
   double repetition_penalty;   // divides scores of tokens seen; 1: off
   double presence_penalty;     // subtracted from scores of tokens generated
   double frequency_penalty;    // subtracted for every time a token was generated
-  int32_t no_repeat_ngram;     // so many tokens never come twice in the same order; 0: off
-  int32_t beam_groups;         // groups of beams, each with a search of its own
+  int32_t no_repeat_ngram;     // this many tokens never come twice in one order; 0: off
+  int32_t beam_groups;         // groups of beams that search apart
   double diversity;            // what a token costs for every beam of other groups that chose it
   double contrast;             // of contrastive search: its weight of likeness to what was before
-  int32_t contrastive_tokens;  // contrastive search among so many likeliest tokens; 0: off
+  int32_t contrastive_tokens;  // contrastive search among this many likeliest tokens; 0: off
   int32_t reserved;
 } vkf_choice_options;
 // Added to the score of the last token wherever the others come right before it. Never changes.
@@ -79,7 +79,7 @@ typedef struct vkf_token_bias {
   vkf_ids tokens;
   double bias;  // -infinity forbids it
 } vkf_token_bias;
-// What to do behind a token or a piece of text.
+// What to do after a token or a piece of text.
 typedef int32_t vkf_verdict;
 enum {
   VKF_GO_ON = 0,
@@ -161,7 +161,7 @@ VKFORMER_API vkf_status vkf_session_generate(vkf_session* session, const vkf_ids
 VKFORMER_API vkf_status vkf_session_generate_from(vkf_session* session, const vkf_tensors* inputs,
                                                   const vkf_generate_options* options,
                                                   vkf_generation** generation, vkf_error* error);
-// "log_probabilities" (T) that the model gives the tokens of a continuation behind an input. [one]
+// "log_probabilities" (T) that the model gives the tokens of a continuation after an input. [one]
 VKFORMER_API vkf_status vkf_session_score(vkf_session* session, const vkf_ids* input,
                                           const vkf_ids* continuation, vkf_tensors** tensors,
                                           vkf_error* error);

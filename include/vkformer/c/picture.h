@@ -80,7 +80,7 @@ VKFORMER_API vkf_status vkf_picture_processor_create(const vkf_picture_settings*
 VKFORMER_API vkf_status vkf_picture_processor_settings(const vkf_picture_processor* processor,
                                                        vkf_picture_settings* settings,
                                                        vkf_error* error);
-// Which part of a picture of so many pixels the model sees: left, top, width, height; it may reach
+// Which part of a picture of this size the model sees: left, top, width, height; it may reach
 // beyond the edges. [any]
 VKFORMER_API vkf_status vkf_picture_processor_seen(const vkf_picture_processor* processor,
                                                    int32_t width, int32_t height, double region[4],

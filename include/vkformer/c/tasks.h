@@ -41,7 +41,7 @@ typedef struct vkf_finding {
   int32_t begin;  // where an entity or answer stands, in code points of the text or context
   int32_t end;
   int64_t token;         // fill-mask: the token's id
-  vkf_ids ids;           // generate: what came behind the prompt or start token
+  vkf_ids ids;           // generate: what followed the prompt or start token
   size_t index;          // rerank: the document, counted from 0
   double box[4];         // detect: left, top, right and bottom in pixels of the picture
   double begin_seconds;  // transcribe: when a word is said, from the start of the sound
@@ -74,7 +74,7 @@ typedef struct vkf_embed_options {
   int32_t pooling;       // VKF_POOL_MODEL (as the model's files say, else the mean) and so on
   uint32_t unit_length;  // 1: a vector is divided by its length; 0: where the files say so
   uint32_t reserved;
-  const char* prompt;       // stands in front of every text; null: by prompt_name
+  const char* prompt;       // stands before every text; null: by prompt_name
   const char* prompt_name;  // in config_sentence_transformers.json; null: that file's default
   int32_t dimensions;       // the first values of each vector; 0: all
   int32_t values;           // VKF_VECTOR_FLOAT and so on
@@ -90,7 +90,7 @@ typedef struct vkf_rerank_options {
 } vkf_rerank_options;
 typedef struct vkf_zero_shot_options {
   uint32_t struct_size;
-  uint32_t multi_label;       // 1: each label has a probability of its own; 0: all sum to 1
+  uint32_t multi_label;       // 1: each label has its own probability; 0: all sum to 1
   const char* const* labels;  // at least one
   size_t label_count;
   // With {} for the label; null: "This example is {}.", of pictures "This is a photo of {}.".

@@ -87,7 +87,7 @@ VKFORMER_API vkf_status vkf_tokenizer_token_to_id(const vkf_tokenizer* tokenizer
 // VKF_NOT_FOUND if there is no such id. [any]
 VKFORMER_API vkf_status vkf_tokenizer_id_to_token(const vkf_tokenizer* tokenizer, int64_t id,
                                                   vkf_bytes** token, vkf_error* error);
-// The bytes that a token adds to a decoded text when it stands behind others: not always whole
+// The bytes that a token adds to a decoded text when it follows others: not always whole
 // characters. Empty for special tokens and for ids that name none. [any]
 VKFORMER_API vkf_status vkf_tokenizer_token_bytes(const vkf_tokenizer* tokenizer, int64_t id,
                                                   vkf_bytes** bytes, vkf_error* error);

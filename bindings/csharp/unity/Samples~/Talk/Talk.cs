@@ -27,7 +27,7 @@ public class Talk : MonoBehaviour
 
     private void Say(string folder)
     {
-        var options = new TextOptions { MaxNewTokens = tokens, Choice = new ChoiceOptions { Drawn = 1, Temperature = temperature } };
+        var options = new TextOptions { MaxNewTokens = tokens, Choice = new ChoiceOptions { Sample = 1, Temperature = temperature } };
         using (var device = new Device())
         using (var generator = new Generator(device, folder))
         {
