@@ -9,6 +9,8 @@ option(VKFORMER_BUILD_CONFORMANCE "Build the conformance library; the tests need
 option(VKFORMER_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_SHARED "Build the shared library" ON)
 option(VKFORMER_BUILD_STATIC "Build the static library" ${PROJECT_IS_TOP_LEVEL})
+set(VKFORMER_TEST_SOURCE_DIR ${PROJECT_SOURCE_DIR} CACHE STRING
+    "Where the tests find tests/ and models/ on the system that they run on")
 option(VKFORMER_INSTALL "Make install rules and packages" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_FUZZ "Build the fuzz targets as libFuzzer programs (preset fuzz, clang)" OFF)
 option(VKFORMER_WERROR "Make warnings errors" OFF)

@@ -13,9 +13,9 @@ case "$(adb shell uname -m | tr -d '\r')" in
   *) triple=x86_64-linux-android ;;
 esac
 runtime=$(find "$ndk/toolchains/llvm/prebuilt" -path "*/$triple/libc++_shared.so" | head -n 1)
-adb shell "rm -rf $there && mkdir -p $there/models"
+adb shell "rm -rf $there && mkdir -p $there"
 adb push "$build"/bin/vkformer_tests "$build"/lib/*.so "$runtime" "$there/"
-adb push models/g2p-en "$there/models/"
+adb push models tests "$there/"  # where the preset says that the tests look for them
 on_device() { adb shell "cd $there && TMPDIR=$there LD_LIBRARY_PATH=$there $*"; }
 on_device ./vkformer_tests -ts=cpu
 on_device VKFORMER_TEST_TIER=baseline ./vkformer_tests -ts=gpu "-sf='*tests/ops/*'"
