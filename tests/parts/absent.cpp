@@ -5,10 +5,12 @@
 #include <vkformer/audio.h>
 #include <vkformer/benchmark.h>
 #include <vkformer/chat.h>
+#include <vkformer/depth.h>
 #include <vkformer/grammar.h>
 #include <vkformer/heat_map.h>
 #include <vkformer/operators.h>
 #include <vkformer/picture.h>
+#include <vkformer/segment.h>
 #include <vkformer/session.h>
 #include <vkformer/tasks.h>
 #include <vkformer/tokenizer.h>
@@ -57,6 +59,9 @@ void check_absent_c(const char* name, const char* part, const Call& call) {
 void check_cpp(const Device& device, const ModelSource& source) {
   check_absent("Embedder::load", "TASKS", Embedder::load(device, source));
   check_absent("TextGenerator::load", "TASKS", TextGenerator::load(device, source));
+  check_absent("Segmenter::load", "TASKS", Segmenter::load(device, source));
+  check_absent("DepthEstimator::load", "TASKS", DepthEstimator::load(device, source));
+  check_absent("render_depth_png", "TASKS", render_depth_png(DepthMap{}));
   check_absent("Grammar::from_gbnf", "GRAMMAR", Grammar::from_gbnf("root ::= \"a\""));
   check_absent("Grammar::any_json", "GRAMMAR", Grammar::any_json());
   check_absent("ChatTemplate::load", "CHAT", ChatTemplate::load(source));
