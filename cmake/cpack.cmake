@@ -1,10 +1,9 @@
-# Packages: cpack --config build/release/CPackConfig.cmake -G "DEB;TGZ". The archive holds
-# everything; for Debian there are libvkformer0, libvkformer-dev and vkformer (the program).
+# Packages: tools/packages makes all of them. The archive (.zip for Windows) holds everything; for Debian there are
+# libvkformer0, libvkformer-dev and vkformer (the program). The component c_headers is an archive of its own.
 set(CPACK_PACKAGE_VENDOR "The vkformer authors")
 set(CPACK_PACKAGE_CONTACT "The vkformer authors <vkformer@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
-set(CPACK_GENERATOR "DEB;TGZ")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL runtime development)
 if(TARGET vkformer_cli)
@@ -12,12 +11,26 @@ if(TARGET vkformer_cli)
 endif()
 set(CPACK_ARCHIVE_FILE_NAME "vkformer-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}")
 set(CPACK_PACKAGE_FILE_NAME ${CPACK_ARCHIVE_FILE_NAME})
+set(CPACK_ARCHIVE_C_HEADERS_FILE_NAME "vkformer-${PROJECT_VERSION}-c_headers")
+# For tools/packages: Debian's folder of libraries is lib/ARCHITECTURE.
+set(CPACK_LIBRARY_ARCHITECTURE "${CMAKE_LIBRARY_ARCHITECTURE}")
+if(WIN32)
+  set(CPACK_GENERATOR ZIP)
+elseif(APPLE OR ANDROID)
+  set(CPACK_GENERATOR TGZ)
+else()
+  set(CPACK_GENERATOR "DEB;TGZ")
+endif()
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libvkformer${VKFORMER_SOVERSION})
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libvkformer-dev)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME vkformer)
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The shared library.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+    "Headers for C and C++, the static library, and what CMake and pkg-config find it by.")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command line program, with its manual pages and completion.")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
@@ -25,12 +38,26 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libvkformer${VKFORMER_SOVERSION} (= ${PROJECT_VERSION}), libutf8proc-dev, libpcre2-dev, libzstd-dev")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libvkformer${VKFORMER_SOVERSION} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libvulkan1, mesa-vulkan-drivers | vulkan-driver")
+# Only the component with the library may say that ldconfig must run.
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY "=")
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+endif()
 find_program(VKFORMER_SHLIBDEPS dpkg-shlibdeps)
 mark_as_advanced(VKFORMER_SHLIBDEPS)
 if(VKFORMER_SHLIBDEPS AND NOT CMAKE_CROSSCOMPILING)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib)
 else()
-  set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libc6, libstdc++6, libutf8proc2, libpcre2-8-0, libzstd1")
+  # dpkg-shlibdeps asks for packages that are installed. These are what it finds on Debian 12.
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS
+      "libc6 (>= 2.34), libgcc-s1 (>= 3.4), libstdc++6 (>= 12), libutf8proc2 (>= 2.1), libpcre2-8-0 (>= 10.32), libzstd1 (>= 1.5.2)")
+  set(tools_packages "")
+  if(CURL_FOUND AND OPENSSL_FOUND)
+    set(tools_packages ", libcurl4 (>= 7.63.0), libssl3 (>= 3.0.0)")
+  endif()
+  string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
+    ", libc6 (>= 2.34), libgcc-s1 (>= 3.4), libstdc++6 (>= 12)${tools_packages}")
 endif()
 include(CPack)

@@ -49,17 +49,31 @@ function(vkformer_select_families sources_variable)
     list(REMOVE_ITEM sources ${folder}/${name}.cpp)
     foreach(load IN LISTS ${name}_loads)
       string(APPEND functions "Result<std::unique_ptr<ModelFamily>> ${load}(const ModelFiles& files) {\n"
-        "  return absent(files, \"${name}\");\n}\n")
+        "  return absent(files.config, \"${name}\");\n}\n")
     endforeach()
   endforeach()
+  # What writers of other formats read of decoders, beside the families' load functions.
+  if(NOT llama IN_LIST kept)
+    list(REMOVE_ITEM sources ${folder}/text_decoder.cpp)
+    string(APPEND functions "Result<LlamaParts> read_text_decoder(const ModelFiles& files) {\n"
+      "  return absent(files.config, \"llama\");\n}\n")
+  else()
+    foreach(name qwen3 phi3)
+      if(NOT name IN_LIST kept)
+        string(APPEND functions "Result<LlamaKind> ${name}_kind(const JsonConfig& config) {\n"
+          "  return absent(config, \"${name}\");\n}\n")
+      endif()
+    endforeach()
+  endif()
   set(absent ${PROJECT_BINARY_DIR}/generated/absent_families.cpp)
   file(CONFIGURE OUTPUT ${absent} @ONLY CONTENT
     "#include \"base/check.h\"
 #include \"base/message.h\"
 #include \"model/family_list.h\"
+#include \"model/text_decoder.h\"
 namespace vkformer {
-static Error absent(const ModelFiles& files, const char* source) {
-  const auto type = files.config.get_string_or(\"model_type\", source);
+static Error absent(const JsonConfig& config, const char* source) {
+  const auto type = config.get_string_or(\"model_type\", source);
   return unsupported(message({\"[\", type ? *type : std::string(source), \"] This build leaves out the family; build \"
     \"vkformer with VKFORMER_FAMILIES=all, or with \", source, \" in that list.\"}));
 }

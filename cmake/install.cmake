@@ -2,9 +2,11 @@
 # pkg-config need. Every path is relative to the prefix, so an installed tree may be moved.
 #
 # Components: runtime (the shared library), development (headers, static library, packages), tools
-# (the program, its completion and manual pages). find_package has components of its own: shared, static,
-# conformance, tools.
+# (the program, its completion and manual pages), c_headers (the C headers and their description alone, for
+# applications that open the library at run time). find_package has components of its own: shared, static,
+# conformance, tools, c_headers.
 include(CMakePackageConfigHelpers)
+include(cmake/notices.cmake)
 
 set(VKFORMER_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/vkformer)
 
@@ -85,9 +87,35 @@ if(TARGET vkformer_cli AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMU
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/vkformer COMPONENT development
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-foreach(component runtime development tools)
-  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE COMPONENT ${component}
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/vkformer-${component})
+set(public ${PROJECT_SOURCE_DIR}/include/vkformer)
+install(FILES ${public}/vkformer.h ${public}/vkformer_conformance.h ${public}/export.h COMPONENT c_headers
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vkformer)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/vkformer/c COMPONENT c_headers
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vkformer FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/bindings/c_api.json COMPONENT c_headers
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/vkformer)
+add_library(vkformer_c_headers INTERFACE)
+set_target_properties(vkformer_c_headers PROPERTIES EXPORT_NAME c_headers)
+target_include_directories(vkformer_c_headers INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS vkformer_c_headers EXPORT vkformer-c_headers COMPONENT c_headers)
+install(EXPORT vkformer-c_headers NAMESPACE vkformer:: FILE vkformer-c_headers.cmake
+  DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT c_headers)
+
+# Where Debian wants the copyright of each of its packages.
+set(in_library "linked into the library" "headers compiled into the library")
+vkformer_write_notices(${PROJECT_BINARY_DIR}/install/copyright/library ${in_library})
+vkformer_write_notices(${PROJECT_BINARY_DIR}/install/copyright/program ${in_library}
+  "headers compiled into the program" "linked into the program (`vkformer pull`)")
+vkformer_write_notices(${PROJECT_BINARY_DIR}/install/copyright/headers)
+foreach(pair runtime:library:libvkformer${VKFORMER_SOVERSION} development:library:libvkformer-dev tools:program:vkformer
+    c_headers:headers:vkformer-c_headers)
+  string(REPLACE ":" ";" pair ${pair})
+  list(GET pair 0 component)
+  list(GET pair 1 notices)
+  list(GET pair 2 package)
+  install(FILES ${PROJECT_BINARY_DIR}/install/copyright/${notices} RENAME copyright COMPONENT ${component}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package})
 endforeach()
 
 configure_package_config_file(
@@ -96,11 +124,14 @@ configure_package_config_file(
   INSTALL_DESTINATION ${VKFORMER_CONFIG_DIR})
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/install/vkformerConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES
-  ${PROJECT_BINARY_DIR}/install/vkformerConfig.cmake
-  ${PROJECT_BINARY_DIR}/install/vkformerConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/linked_packages.cmake
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/linked_packages.cmake
   DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT development)
+foreach(component development c_headers)
+  install(FILES
+    ${PROJECT_BINARY_DIR}/install/vkformerConfig.cmake
+    ${PROJECT_BINARY_DIR}/install/vkformerConfigVersion.cmake
+    DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT ${component})
+endforeach()
 
 # vkformer.pc finds its prefix from its own place; absolute install folders are written as they are.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
@@ -127,4 +158,8 @@ endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/vkformer.pc.in
   ${PROJECT_BINARY_DIR}/install/vkformer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/install/vkformer.pc COMPONENT development
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/vkformer_c_headers.pc.in
+  ${PROJECT_BINARY_DIR}/install/vkformer_c_headers.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/install/vkformer_c_headers.pc COMPONENT c_headers
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

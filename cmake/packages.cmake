@@ -2,7 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(VulkanHeaders CONFIG QUIET)
 find_path(VKFORMER_VULKAN_INCLUDE vulkan/vulkan_core.h REQUIRED)
-find_program(VKFORMER_GLSLANG glslangValidator REQUIRED)
+find_program(VKFORMER_GLSLANG NAMES glslangValidator glslang REQUIRED)
 find_program(VKFORMER_SPIRV_OPT spirv-opt REQUIRED)
 find_program(VKFORMER_SPIRV_VAL spirv-val REQUIRED)
 find_program(VKFORMER_SPIRV_DIS spirv-dis REQUIRED)

@@ -31,18 +31,21 @@ macro(vkformer_part name)
 endmacro()
 
 macro(vkformer_select_parts)
-  vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/rerank api/detect api/transcriber api/speaker
+  vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/rerank api/detect api/segment api/depth api/transcriber api/speaker
     c_api/tasks)
   vkformer_part(GRAMMAR ROOMS grammar DOORS api/grammar c_api/grammar)
   vkformer_part(CHAT ROOMS chat DOORS api/chat c_api/chat)
   vkformer_part(IMAGE ROOMS image attention_view KEEP image/picture_processor image/picture_tables
     image/resize
-    DOORS api/picture api/heat_map api/attention_view c_api/picture c_api/views tasks/task_pictures)
+    DOORS api/picture api/heat_map api/attention_view api/segment api/depth c_api/picture c_api/views tasks/task_pictures)
   vkformer_part(AUDIO ROOMS audio tasks/transcribe
     DOORS api/audio api/transcriber c_api/audio tasks/task_sounds)
   vkformer_part(OPERATORS ROOMS operators session/multi_head_attention_session
     KEEP operators/graph_runner DOORS api/operators api/attention api/recorded_operator c_api/operators)
   vkformer_part(PROFILE ROOMS measure KEEP measure/matrix_proof
     DOORS api/benchmark api/cluster_plan api/tuning api/plan_text c_api/profile)
+  vkformer_part(WRITING ROOMS load/gguf_export load/gguf_keys load/quantise_model load/pack_model
+    gguf/gguf_vocabulary checkpoint/gguf_writer checkpoint/ggml_encode
+    DOORS api/quantise api/model_pack c_api/model_files)
   list(REMOVE_DUPLICATES sources)
 endmacro()

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/real_text.h"
 #include "chat/fault.h"
 
 namespace vkformer::chat {
@@ -357,8 +358,7 @@ Node ExpressionParser::parse_number() {
   int64_t integer = 0;
   double real = 0;
   const bool is_integer = token.kind == Token::Kind::kInteger;
-  const auto read =
-      is_integer ? std::from_chars(begin, end, integer) : std::from_chars(begin, end, real);
+  const auto read = is_integer ? std::from_chars(begin, end, integer) : read_real(begin, end, real);
   if (read.ec != std::errc()) fail("the number " + token.text + " is out of range.", token.line);
   return literal(is_integer ? Value::integer(integer) : Value::real(real));
 }

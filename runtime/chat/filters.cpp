@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/real_text.h"
 #include "chat/builtins.h"
 #include "chat/fault.h"
 
@@ -160,7 +161,7 @@ Value number_of(const Value& value, const Arguments& arguments, bool whole) {
     const auto read = std::from_chars(text.data(), end, integer);
     if (read.ec == std::errc() && read.ptr == end) return Value::integer(integer);
   }
-  const auto read = std::from_chars(text.data(), end, real);
+  const auto read = read_real(text.data(), end, real);
   if (read.ec != std::errc() || read.ptr != end || !(std::abs(real) <= 9e18)) {
     return fallback;
   }

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/fnv.h"
+#include "base/real_text.h"
 
 namespace vkformer {
 namespace {
@@ -27,7 +28,7 @@ std::string digits(double value) {
 std::optional<double> amount(const std::string& word, double most) {
   double value = 0;
   const char* end = word.data() + word.size();
-  const auto parsed = std::from_chars(word.data(), end, value);
+  const auto parsed = read_real(word.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return value > 0 && value <= most ? std::optional<double>(value) : std::nullopt;
 }

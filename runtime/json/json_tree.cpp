@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/real_text.h"
 #include "base/utf8_step.h"
 #include "unicode/utf8.h"
 
@@ -128,7 +129,7 @@ class TreeParser {
     }
     const char* first = text_.data() + begin;
     const char* last = text_.data() + at_;
-    if (std::from_chars(first, last, out.number).ec != std::errc()) {
+    if (read_real(first, last, out.number).ec != std::errc()) {
       return error("a number is out of range");
     }
     if (out.type == Type::kInteger && std::from_chars(first, last, out.integer).ec != std::errc()) {

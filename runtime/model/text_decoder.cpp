@@ -6,7 +6,7 @@ namespace {
 Result<LlamaKind> text_decoder_kind(const JsonConfig& config) {
   VKF_ASSIGN(const std::string type, config.get_string("model_type"));
   if (type == "qwen3") return qwen3_kind(config);
-  if (type == "phi3") return phi3_kind();
+  if (type == "phi3") return phi3_kind(config);
   return llama_kind_of(config, type);
 }
 

@@ -6,8 +6,9 @@
 
 namespace vkformer {
 
+// A build without one of these families has in its place what says so (cmake/families.cmake).
 Result<LlamaKind> qwen3_kind(const JsonConfig& config);
-LlamaKind phi3_kind();
+Result<LlamaKind> phi3_kind(const JsonConfig& config);
 
 // A configuration of the type llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text or phi3.
 // Another type is kUnsupported.

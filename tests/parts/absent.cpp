@@ -5,10 +5,14 @@
 #include <vkformer/audio.h>
 #include <vkformer/benchmark.h>
 #include <vkformer/chat.h>
+#include <vkformer/depth.h>
 #include <vkformer/grammar.h>
 #include <vkformer/heat_map.h>
+#include <vkformer/model_pack.h>
 #include <vkformer/operators.h>
 #include <vkformer/picture.h>
+#include <vkformer/quantise.h>
+#include <vkformer/segment.h>
 #include <vkformer/session.h>
 #include <vkformer/tasks.h>
 #include <vkformer/tokenizer.h>
@@ -57,6 +61,9 @@ void check_absent_c(const char* name, const char* part, const Call& call) {
 void check_cpp(const Device& device, const ModelSource& source) {
   check_absent("Embedder::load", "TASKS", Embedder::load(device, source));
   check_absent("TextGenerator::load", "TASKS", TextGenerator::load(device, source));
+  check_absent("Segmenter::load", "TASKS", Segmenter::load(device, source));
+  check_absent("DepthEstimator::load", "TASKS", DepthEstimator::load(device, source));
+  check_absent("render_depth_png", "TASKS", render_depth_png(DepthMap{}));
   check_absent("Grammar::from_gbnf", "GRAMMAR", Grammar::from_gbnf("root ::= \"a\""));
   check_absent("Grammar::any_json", "GRAMMAR", Grammar::any_json());
   check_absent("ChatTemplate::load", "CHAT", ChatTemplate::load(source));
@@ -71,6 +78,9 @@ void check_cpp(const Device& device, const ModelSource& source) {
                MultiHeadAttention::create(device, {}, {}));
   check_absent("measure_roofline", "PROFILE", measure_roofline(device));
   check_absent("tune_device", "PROFILE", tune_device(device));
+  check_absent("quantise_model", "WRITING", quantise_model("model", "copy", {}));
+  check_absent("write_gguf", "WRITING", write_gguf("model", "copy.gguf", {}));
+  check_absent("pack_model", "WRITING", pack_model("model", "copy.pack", {}));
   if (!operator_names().empty()) fault("operator_names", "it names operators");
 }
 

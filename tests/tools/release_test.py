@@ -77,31 +77,27 @@ class Archive(unittest.TestCase):
             (root / ".gitignore").write_text("/build/\n", encoding="utf-8")
             (root / "CMakeLists.txt").write_text("project(vkformer VERSION 0.2.0 \n", encoding="utf-8")
             (root / "CHANGELOG.md").write_text(CHANGES, encoding="utf-8")
-            sbom = root / "tools" / "sbom"
-            sbom.write_text("#!/bin/sh\necho '{}' > \"$2\"\n", encoding="utf-8")
-            sbom.chmod(0o755)
+            for tool_name, line in (("sbom", "echo '{}' > \"$2\""), ("packages", "echo deb > \"$1/vkformer.deb\""),
+                                    ("cross", "echo deb > \"$3/vkformer_$2.deb\"")):
+                script = root / "tools" / tool_name
+                script.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+                script.chmod(0o755)
             (root / "build" / "release" / "CPackConfig.cmake").write_text("", encoding="utf-8")
             for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "One"]):
                 subprocess.run(["git", "-C", str(root), *command], check=True)
-            run = subprocess.run
-            tool.subprocess.run = lambda command, **rest: (
-                (Path(command[-1]).mkdir(), (Path(command[-1]) / "vkformer.deb").write_bytes(b"deb"))
-                if command[0] == "cpack" else run(command, **rest))
-            try:
-                folders = [Path(name) / "one", Path(name) / "two"]
-                for folder in folders:
-                    tool.files(folder)
-                with self.assertRaisesRegex(SystemExit, "is not empty"):
-                    tool.files(folders[0])
-            finally:
-                tool.subprocess.run = run
+            folders = [Path(name) / "one", Path(name) / "two"]
+            for folder in folders:
+                tool.files(folder, ["aarch64"])
+            with self.assertRaisesRegex(SystemExit, "is not empty"):
+                tool.files(folders[0])
             first, second = ({p.name: p.read_bytes() for p in folder.iterdir()} for folder in folders)
             self.assertEqual(first, second)
-            self.assertEqual(sorted(first), ["NOTES.md", "SHA256SUMS", "vkformer-0.2.0.cdx.json", "vkformer-0.2.0.tar.gz", "vkformer.deb"])
-            self.assertEqual(first["SHA256SUMS"].count(b"\n"), 4)
+            self.assertEqual(sorted(first), ["NOTES.md", "SHA256SUMS", "vkformer-0.2.0.cdx.json", "vkformer-0.2.0.tar.gz", "vkformer.deb",
+                                             "vkformer_aarch64.deb"])
+            self.assertEqual(first["SHA256SUMS"].count(b"\n"), 5)
             with tarfile.open(fileobj=io.BytesIO(first["vkformer-0.2.0.tar.gz"])) as packed:
                 self.assertIn("vkformer-0.2.0/CMakeLists.txt", packed.getnames())
-            checked = run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=folders[0], check=False)
+            checked = subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=folders[0], check=False)
             self.assertEqual(checked.returncode, 0)
 
 
