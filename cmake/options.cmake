@@ -65,7 +65,7 @@ endif()
 # Features of kernels (shaders/kernels.cmake) that this build leaves out.
 set(VKFORMER_ABSENT_FEATURES "")
 if(VKFORMER_TIER STREQUAL "baseline")
-  list(APPEND VKFORMER_ABSENT_FEATURES subgroup fp16 tables)
+  list(APPEND VKFORMER_ABSENT_FEATURES subgroup fp16 tables dot8)
 elseif(VKFORMER_TIER STREQUAL "subgroup")
   list(APPEND VKFORMER_ABSENT_FEATURES fp16)
 elseif(NOT VKFORMER_TIER MATCHES "^(fp16|matrix)$")

@@ -52,6 +52,7 @@ std::string why_not(KernelId kernel, const DeviceCaps& caps) {
   if ((needs & kFeature_matrix2) != 0 && !caps.matrix2()) {
     return "needs VK_NV_cooperative_matrix2, and SPIR-V of a compiler that knows it";
   }
+  if ((needs & kFeature_dot8) != 0 && !caps.dot8()) return "needs integer dot products";
   if ((needs & kFeature_tables) != 0 && !caps.tables()) {
     return "needs arrays of buffers (descriptor indexing), which only software devices are asked "
            "for";

@@ -1,7 +1,10 @@
 // The cases of matmul: its checks, and what the benchmark times.
 #include "ops/matmul.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/narrow.h"
@@ -14,6 +17,7 @@
 #include "reference/layer_norm.h"
 #include "reference/matmul.h"
 #include "reference/rms_norm.h"
+#include "reference/rows_in_bytes.h"
 
 namespace vkformer::conformance {
 namespace {
@@ -75,7 +79,19 @@ constexpr ProductForm kProductForms[] = {
     {"iq4_xs", MatrixFormat::kIq4Xs, false, "none", Precision::kF32},
     {"q2_k", MatrixFormat::kQ2K, false, "none", Precision::kF32},
     {"q3_k", MatrixFormat::kQ3K, false, "none", Precision::kF32},
+    {"q8-precision-int8", MatrixFormat::kQ8, false, "none", Precision::kInt8},
+    {"q4_0-bias-relu-precision-int8", MatrixFormat::kQ4_0, true, "relu", Precision::kInt8},
+    {"q5_1-precision-int8", MatrixFormat::kQ5_1, false, "none", Precision::kInt8},
+    {"q2_k-precision-int8", MatrixFormat::kQ2K, false, "none", Precision::kInt8},
+    {"q4_k-precision-int8", MatrixFormat::kQ4K, false, "none", Precision::kInt8},
+    {"q6_k-bias-relu-precision-int8", MatrixFormat::kQ6K, true, "relu", Precision::kInt8},
+    {"iq4_xs-precision-int8", MatrixFormat::kIq4Xs, false, "none", Precision::kInt8},
 };
+
+const ProductForm& form_named(std::string_view name) {
+  return *std::find_if(std::begin(kProductForms), std::end(kProductForms),
+                       [&](const ProductForm& form) { return form.name == name; });
+}
 
 Result<CheckCase> product_case(const Product& p, const ProductForm& form, Content content) {
   const bool half = form.precision == Precision::kF16;
@@ -85,6 +101,8 @@ Result<CheckCase> product_case(const Product& p, const ProductForm& form, Conten
   // Not what is beyond f16: that is to be multiplied as it is.
   if (half && content == Content::kNormal) a = reference::round_to_f16(std::move(a));
   if (half) b = reference::round_to_f16(std::move(b));
+  const bool bytes = form.precision == Precision::kInt8;
+  if (bytes) a = reference::clear_of_ties(std::move(a));
   const Array given = b;
   b = round_to_format(std::move(b), form.weights);
   reference::MatmulOptions options;
@@ -96,7 +114,7 @@ Result<CheckCase> product_case(const Product& p, const ProductForm& form, Conten
     options.bias = &bias;
     inputs.emplace("C", floats(bias));
   }
-  VKF_ASSIGN(Array y, reference::matmul(a, b, options));
+  VKF_ASSIGN(Array y, reference::matmul(bytes ? reference::rows_in_bytes(a) : a, b, options));
   const DType arithmetic = half ? DType::kF16 : DType::kF32;
   const double magnitude = magnitude_of_sum(p.k, content);
   VKF_ASSIGN(
@@ -202,11 +220,14 @@ struct Linear {
   MatrixFormat format = MatrixFormat::kF32;
   bool bias = true, residual = false;
   ActivationKind activation = ActivationKind::kNone;
+  Precision precision = Precision::kF32;
 };
 
 Result<CheckCase> linear_case(const Linear& c) {
   const int64_t k = c.x.back(), rows = element_count(c.x) / k;
-  const Array x = random_array(c.x, 1), w = unit_operand({k, c.n}, k);
+  const bool bytes = c.precision == Precision::kInt8;
+  const Array given = random_array(c.x, 1), x = bytes ? reference::clear_of_ties(given) : given;
+  const Array w = unit_operand({k, c.n}, k);
   const Array bias = random_array({c.n}, 3), residual = random_array({rows, c.n}, 4);
   Shape y_shape = c.x;
   y_shape.back() = c.n;
@@ -237,7 +258,9 @@ Result<CheckCase> linear_case(const Linear& c) {
   if (c.bias) options.bias = &bias;
   if (c.residual) options.residual = &residual;
   VKF_ASSIGN(Array y,
-             reference::matmul({{rows, k}, x.data}, round_to_format(w, c.format), options));
+             reference::matmul({{rows, k}, bytes ? reference::rows_in_bytes(x).data : x.data},
+                               round_to_format(w, c.format), options));
+  made.precision = c.precision;
   y.shape = y_shape;
   made.expected.emplace("y", Expected{std::move(y), terms(k)});
   return made;
@@ -256,6 +279,12 @@ void add_linear_checks(OperatorCases& cases) {
           .activation = rows == 4 || rows == 40 ? ActivationKind::kRelu : ActivationKind::kNone};
       cases.test(std::string("linear-") + format_name(format) + "/" + size_text({rows, 27, 37}),
                  [=] { return linear_case(c); });
+      if (!is_quantised(format)) continue;
+      Linear in_bytes = c;
+      in_bytes.precision = Precision::kInt8;
+      cases.test(std::string("linear-") + format_name(format) + "-precision-int8/" +
+                     size_text({rows, 27, 37}),
+                 [=] { return linear_case(in_bytes); });
     }
   }
   for (const Shape& x : {Shape{5}, Shape{2, 3, 4, 5}, Shape{145, 768}}) {
@@ -345,7 +374,8 @@ void matmul_cases(OperatorCases& cases) {
   for (const Content content : kOtherContents) {
     for (const Product& p :
          {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}, Product{40, 65, 128}}) {
-      for (const ProductForm& form : {kProductForms[0], kProductForms[2], kProductForms[5]}) {
+      for (const ProductForm& form : {kProductForms[0], kProductForms[2], kProductForms[5],
+                                      form_named("q4_k-precision-int8")}) {
         cases.check(std::string(form.name) + "-" + content_name(content) + "/" + product_text(p),
                     true, [=] { return product_case(p, form, content); });
       }

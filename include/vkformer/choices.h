@@ -46,11 +46,13 @@ enum class LimitProfile : uint8_t {
 
 // --- Numbers
 
-// Arithmetic. Sums are f32 in all of them.
+// Arithmetic. Sums are f32 in all of them, but for those inside a block of int8.
 enum class Precision : uint8_t {
   kF32,           // "f32"
   kF16,           // "f16": products in half precision where the device's tier has it
   kReproducible,  // "reproducible": f32 with the same bits on every device (docs/reproducible.md)
+  // "int8": rows in 8 bits times quantized weights, added up as integers; all else is f32
+  kInt8,
 };
 
 // How matrices are stored in device memory.

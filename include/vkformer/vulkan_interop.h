@@ -47,6 +47,7 @@ struct DeviceRequirements {
   // descriptorBindingVariableDescriptorCount and descriptorBindingStorageBufferUpdateAfterBind,
   // without robustBufferAccess: several times faster products and attention on one software device.
   VkBool32 descriptor_indexing = VK_FALSE;
+  VkBool32 integer_dot_product = VK_FALSE;  // shaderIntegerDotProduct: faster `precision int8`
   // A family for vkformer's own queue: computing beside the graphics queue where there is one.
   uint32_t queue_family = 0;
   // The extension with which that queue can be made of VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR, so that it

@@ -156,7 +156,7 @@ ArithmeticModes arithmetic_of(const VkPhysicalDeviceFloatControlsProperties& p) 
 // What can be asked for: features of extensions that are offered, or of a core version.
 Features askable(const Snapshot& s) {
   Features all = feature::kInt64 | feature::kFp16 | feature::kTimeline | feature::kSubgroupSizes |
-                 feature::kTables;
+                 feature::kTables | feature::kDot8;
   if (s.version >= VK_API_VERSION_1_2) all |= feature::kUnits;
   if (s.version >= VK_API_VERSION_1_3) all |= feature::kUnits2;
   for (Features bit = 1; bit <= all; bit <<= 1) {
@@ -176,6 +176,7 @@ Status ask_features(const InstanceApi& api, Snapshot& s, PropertyChain& chain) {
   s.fp16 = has_all(offered, feature::kFp16);
   s.caps.compiler.has_int64 = has_all(offered, feature::kInt64);
   s.timeline = has_all(offered, feature::kTimeline);
+  s.caps.has_dot8 = has_all(offered, feature::kDot8);
   chain.sizes.offered = has_all(offered, feature::kSubgroupSizes);
   // What has kernels with tables is a software device; no other needs them enabled.
   if (has_all(offered, feature::kTables) && s.caps.device_class == DeviceClass::kSoftware) {
@@ -279,6 +280,10 @@ void describe(Snapshot& s) {
     if (s.caps.has_matrix2) {
       s.info.notes.push_back("attention keeps its scores in the units (VK_NV_cooperative_matrix2)");
     }
+  }
+  if (!s.caps.has_dot8) {
+    s.info.notes.push_back(
+        "lacks integer dot products; precision 'int8' multiplies bytes one by one");
   }
   if (!s.timeline) s.info.notes.push_back("lacks timeline semaphores; fences are used");
   const int family = s.compute_family();
@@ -399,6 +404,7 @@ Status clamp_snapshot(Snapshot& s, const DeviceOptions& options,
     s.caps.tier = std::min(s.caps.tier, profile->max_tier);
     s.caps.compiler.has_int64 = s.caps.compiler.has_int64 && profile->int64;
     s.caps.compiler.max_table_parts = 0;
+    s.caps.has_dot8 = false;
     s.timeline = s.timeline && profile->timeline;
   }
   mirror_limits(s);

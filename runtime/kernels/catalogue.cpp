@@ -39,7 +39,7 @@ constexpr GroupSpirv kGroups[] = {
 
 struct KernelRow {
   Group group;
-  uint8_t features;
+  uint16_t features;
   uint8_t constants;
 };
 

@@ -22,6 +22,7 @@ enum KernelFeature : uint32_t {
   // No need of a device: only the strategies of software/ choose it.
   kFeature_software = 1u << 6,
   kFeature_absent = 1u << 7,  // this build left it out; it has no words
+  kFeature_dot8 = 1u << 8,    // integer dot products of packed bytes
 };
 
 // Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; shaders list theirs.

@@ -1,11 +1,15 @@
 #include "measure/benchmarks.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/message.h"
 #include "measure/benchmark_inputs.h"
 #include "measure/wake.h"
 #include "ops/attention.h"
 #include "ops/layer_norm.h"
+#include "ops/matmul_dots.h"
+#include "recording/dot_proof.h"
 
 namespace vkformer {
 namespace {
@@ -20,9 +24,16 @@ Status check_gemm(const GemmBenchmark& o) {
   VKF_CHECK(check_benchmark_size("gemm", "n", o.n, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "k", o.k, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "repeats", o.repeats, kMostRepeats));
-  if (matrix_format_of(o.weights)) return {};
-  return invalid_argument(message({"[gemm] The option weights is '", choice_name(o.weights),
-                                   "', but must be f32, f16, bf16, q8, q4 or q4m."}));
+  const auto format = matrix_format_of(o.weights);
+  if (!format) {
+    return invalid_argument(message({"[gemm] The option weights is '", choice_name(o.weights),
+                                     "', but must be f32, f16, bf16, q8, q4 or q4m."}));
+  }
+  if (o.precision != Precision::kInt8 || has_integer_products(*format)) return {};
+  return invalid_argument(
+      message({"[gemm] The precision 'int8' multiplies quantized weights, and "
+               "the option weights is '",
+               choice_name(o.weights), "'. Choose q8 or another one of them."}));
 }
 
 Status check_encoder(const EncoderBenchmark& o) {
@@ -97,6 +108,12 @@ double encoder_operations(const EncoderBenchmark& o) {
   return static_cast<double>(o.layers) * (2 * t * weights + 4 * t * t * d);
 }
 
+// Others prepare its rows, or add up parts of its sums.
+const Dispatch& most_work(const Plan& plan) {
+  return *std::max_element(plan.dispatches.begin(), plan.dispatches.end(),
+                           [](const Dispatch& a, const Dispatch& b) { return a.flops < b.flops; });
+}
+
 }  // namespace
 
 Result<GemmRun> run_gemm(const std::shared_ptr<VulkanDevice>& device, const GemmBenchmark& o) {
@@ -108,6 +125,7 @@ Result<GemmRun> run_gemm(const std::shared_ptr<VulkanDevice>& device, const Gemm
   const LinearWeight weight = inputs.linear("weight", o.k, o.n, format, BenchmarkInputs::Bias::kNo);
   VKF_ASSIGN(const TensorId y, add_linear(inputs.graph(), x, weight, {}));
   inputs.name_output(y, "output");
+  if (o.precision == Precision::kInt8) VKF_CHECK(prove_dots(device));
   VKF_ASSIGN(Plan plan, make_plan(inputs.graph(), device->caps(), o.precision));
   VKF_ASSIGN(TimedPlan timed,
              TimedPlan::create(device, std::move(plan), RecordingInputs::Profile::kOn));
@@ -120,7 +138,7 @@ Result<GemmRun> run_gemm(const std::shared_ptr<VulkanDevice>& device, const Gemm
   const double operations =
       2.0 * static_cast<double>(o.m) * static_cast<double>(o.n) * static_cast<double>(o.k);
   run.time.gflops = operations * 1e-6 / run.time.ms_median;
-  run.time.kernel = kernel_info(timed.plan().dispatches[0].kernel).name;
+  run.time.kernel = kernel_info(most_work(timed.plan()).kernel).name;
   const auto count = static_cast<uint64_t>(o.m) * static_cast<uint64_t>(o.n);
   VKF_ASSIGN(run.time.hash, timed.hash(y, count * 4));
   VKF_ASSIGN(run.y, timed.read_floats(y, count));

@@ -8,6 +8,7 @@
 #include "base/message.h"
 #include "ops/op.h"
 #include "recording/arithmetic_proof.h"
+#include "recording/dot_proof.h"
 #include "recording/recorded_graph.h"
 
 namespace vkformer {
@@ -194,6 +195,9 @@ Result<double> run_once(PassMemory& memory, const RecordedGraph& graph) {
 
 Result<GraphRunReport> run_graph(const std::shared_ptr<VulkanDevice>& device, const Graph& graph,
                                  const TensorMap& inputs, const GraphRunOptions& options) {
+  // First: what it finds decides on kernels.
+  const bool runs = options.until == GraphRunOptions::Until::kRun;
+  if (runs && options.precision == Precision::kInt8) VKF_CHECK(prove_dots(device));
   VKF_ASSIGN(Plan plan,
              make_plan(graph, options.caps ? *options.caps : device->caps(), options.precision));
   GraphRunReport report{.scratch_bytes = plan.arena_bytes,

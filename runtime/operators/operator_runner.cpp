@@ -37,6 +37,18 @@ TensorMap empty_outputs(const PreparedOperator& op) {
   return outputs;
 }
 
+// Precision int8 that no product of the operator takes would be f32 and not say so.
+Status check_precision_used(const OperatorOptions& options, const std::vector<KernelId>& kernels) {
+  const bool used = std::find(kernels.begin(), kernels.end(),
+                              KernelId::quantize_rows__f32_none_i8) != kernels.end();
+  if (options.precision != Precision::kInt8 || used) return {};
+  return unsupported(
+      message({"[precision] 'int8' multiplies quantized weights, and this operator "
+               "has none: the option weights is '",
+               choice_name(options.weights),
+               "'. Choose q8 or another one of them, or the precision 'f32'."}));
+}
+
 Result<OperatorResult> run_prepared(const std::shared_ptr<VulkanDevice>& device,
                                     PreparedOperator op, const OperatorOptions& options) {
   OperatorResult result;
@@ -51,6 +63,7 @@ Result<OperatorResult> run_prepared(const std::shared_ptr<VulkanDevice>& device,
     run.repeats = options.repeats;
     if (options.poison) run.poison = GraphRunOptions::Poison::kOn;
     VKF_ASSIGN(GraphRunReport report, run_graph(device, op.graph, op.inputs, run));
+    VKF_CHECK(check_precision_used(options, report.kernels));
     result.outputs = std::move(report.outputs);
     result.milliseconds = report.milliseconds;
     result.scratch_bytes = report.scratch_bytes;

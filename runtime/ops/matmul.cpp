@@ -5,6 +5,7 @@
 
 #include "base/message.h"
 #include "ops/combine.h"
+#include "ops/matmul_dots.h"
 #include "ops/matmul_lowering.h"
 #include "ops/row_op.h"
 #include "ops/step_advance.h"
@@ -228,13 +229,15 @@ Status emit(LowerContext& context, const Node& node, const MatmulProblem& proble
     return internal_error("[matmul] Fusion put a norm into a product that is not matmul_rows.");
   const uint32_t parts = parts_of_k(problem, caps, choice);
   Dispatch d = launch_matmul(node, problem, caps, precision, choice, parts);
+  const uint32_t a =
+      reads_bytes(choice) ? quantized_rows(context, node, problem, node.inputs[0]) : node.inputs[0];
   // An absent third input still needs a buffer behind its binding; any readable one serves.
   const TensorId third = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   const uint32_t sums =
       parts == 0 ? node.outputs[0]
                  : context.add_scratch("matmul.parts", parts_layout(problem, parts).bytes);
   d.bindings = {
-      {node.inputs[0], Access::kRead},
+      {a, Access::kRead},
       {b, Access::kRead},
       {third, Access::kRead},
       {sums, result_access(d), parts == 0 ? window.offset : 0, parts == 0 ? window.bytes : 0}};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/matmul_dots.h"
 #include "ops/matmul_strategy.h"
 #include "params/activation.h"
 
@@ -12,13 +13,18 @@ namespace {
 // of K in their place, where the table's would leave much of a GPU without work.
 MatmulChoice filling(const MatmulProblem& problem, const DeviceCaps& caps, MatmulChoice choice) {
   constexpr uint32_t kLeastLanes = 4;
-  if (choice.strategy == MatmulStrategy::kTiled) {
+  if (choice.strategy == MatmulStrategy::kDotTiles) {
+    // Intel's compiler spills sums of 64 rows and columns, as those of matmul_tiled.
+    const bool few = blocks_of(problem, choice.rows) < blocks_wanted(caps);
+    if (few || choice.rows > caps.gpu.matmul_packed_block) choice.rows = 32;
+  } else if (choice.strategy == MatmulStrategy::kTiled) {
     const uint32_t most = in_blocks(problem.format) ? caps.gpu.matmul_packed_block : choice.rows;
     while (choice.rows > most ||
            (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))) {
       choice.rows /= 2;
     }
-  } else if (choice.strategy == MatmulStrategy::kRows &&
+  } else if ((choice.strategy == MatmulStrategy::kRows ||
+              choice.strategy == MatmulStrategy::kDots) &&
              caps.device_class != DeviceClass::kSoftware && !caps.sums_in_order) {
     const MatmulParams& p = problem.params;
     const uint32_t least_steps = in_blocks(problem.format) ? 32 : 16;  // of a slice of K
@@ -77,13 +83,18 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
     params.y_row_stride = layout.row_stride;
     params.y_batch_stride = layout.matrix;
   }
+  if (reads_bytes(choice)) {
+    params.a_offset = 0;
+    params.a_row_stride = byte_row_words(params.k);
+  }
   d.set_push(params);
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
   // Every workgroup repeats the norm of its rows.
   if (problem.norm != kNormNone) d.flops += 8.0 * d.groups[1] * params.m * params.k;
+  const double words_of_row = reads_bytes(choice) ? byte_row_words(params.k) : params.k;
   d.bytes = 4.0 * (std::max(parts, 1u) * products +
-                   static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
+                   static_cast<double>(problem.batch) * problem.params.m * words_of_row) +
             4.0 / kPanelColumns * problem.params.n *
                 static_cast<double>(panel_words(problem.format, problem.params.k));
   return d;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/matmul_dots.h"
 #include "params/activation.h"
 #include "software/strategies.h"
 
@@ -181,6 +182,10 @@ const MatmulStrategyRow& strategy_row(MatmulStrategy strategy) {
       return kTiledRow;
     case MatmulStrategy::kUnits:
       return kUnitsRow;
+    case MatmulStrategy::kDots:
+      return dots_row();
+    case MatmulStrategy::kDotTiles:
+      return dot_tiles_row();
     default:
       return software_strategy_row(strategy);
   }

@@ -54,6 +54,22 @@ void add_units(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
   }
 }
 
+// Rows in bytes times weights in blocks: a few, by slices of K where that does not change bits;
+// more by tiles, which a software device has no use for.
+void add_dots(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
+  if (caps.device_class == DeviceClass::kSoftware) {
+    const auto lanes = static_cast<uint8_t>(std::clamp(caps.subgroup_size, 4u, 8u));
+    table.push_back({{kAnyRows, kDots, 0, lanes, 1}});
+    return;
+  }
+  const uint8_t slices = caps.sums_in_order ? 1 : 8;
+  table.push_back({{kMostFewRows, kDots, 0, 16, slices}});
+  for (const uint32_t rows : {32u, kAnyRows}) {
+    const uint8_t block = rows == 32 || !can_run({rows, kDotTiles, 64}, caps) ? 32 : 64;
+    table.push_back({{rows, kDotTiles, block}});
+  }
+}
+
 void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
                    const DeviceCaps& caps) {
   const auto same = [&](MatmulChoice c) {
@@ -67,8 +83,14 @@ void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
 
 std::vector<MatmulTableRow> matmul_table(const DeviceCaps& caps, Precision precision) {
   const bool software = caps.device_class == DeviceClass::kSoftware;
-  if (software && has_software_strategies()) return software_matmul_table(caps);
-  std::vector<MatmulTableRow> table{{caps.sums_in_order ? kFewInOrder : kFew}};
+  std::vector<MatmulTableRow> table;
+  if (precision == Precision::kInt8) add_dots(table, caps);
+  if (software && has_software_strategies()) {
+    const std::vector<MatmulTableRow> others = software_matmul_table(caps);
+    table.insert(table.end(), others.begin(), others.end());
+    return table;
+  }
+  table.push_back({caps.sums_in_order ? kFewInOrder : kFew});
   if (precision == Precision::kF16 && caps.matrix() && !software) add_units(table, caps);
   add_tiled(table, caps);
   return table;

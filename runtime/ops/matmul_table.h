@@ -24,7 +24,8 @@ struct MatmulTableRow {
 
 // The rows of a device, the cheapest first: a product gets the first row that covers its M and
 // whose strategy takes it (matmul_strategy.h). The last one takes every product. What was tuned is
-// omitted. With f16 products GPUs of the matrix tier take their units for all but a few rows.
+// omitted. With int8 products the first rows are those of weights in blocks. With f16 products GPUs
+// of the matrix tier take their units for all but a few rows.
 std::vector<MatmulTableRow> matmul_table(const DeviceCaps& caps,
                                          Precision precision = Precision::kF32);
 

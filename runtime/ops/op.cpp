@@ -59,7 +59,8 @@ bool make_lesser(DeviceCaps& caps, const DeviceCaps& own, uint32_t way) {
   caps.tier = static_cast<Tier>(tier - way / 6);
   caps.device_class = way % 3 == 0 ? own.device_class : kClasses[way % 3 - 1];
   caps.compiler.has_int64 = own.compiler.has_int64 && way % 6 < 3;
-  caps.compiler.streams_uniform_loads = caps.compiler.wants_literals = caps.has_matrix2 = false;
+  caps.compiler.streams_uniform_loads = caps.compiler.wants_literals = caps.has_matrix2 =
+      caps.has_dot8 = false;
   caps.compiler.max_table_parts = 0;
   return true;
 }

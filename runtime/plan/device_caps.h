@@ -59,6 +59,8 @@ struct DeviceCaps {
   // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);
   // counts in the matrix tier only.
   bool has_matrix2 = false;
+  // Integer dot products of packed bytes (shaderIntegerDotProduct).
+  bool has_dot8 = false;
   // An indirect dispatch begins where the last one with a base began, unless one without came
   // between; a quirk.
   bool keeps_dispatch_base = false;
@@ -87,6 +89,7 @@ struct DeviceCaps {
   }
   bool tables() const { return compiler.max_table_parts > 0 && tier >= Tier::kSubgroup; }
   bool matrix2() const { return has_matrix2 && matrix(); }
+  bool dot8() const { return has_dot8 && tier >= Tier::kSubgroup; }
   bool is_demoted(KernelId kernel) const {
     return std::find(demoted.begin(), demoted.end(), kernel) != demoted.end();
   }

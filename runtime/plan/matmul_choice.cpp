@@ -5,8 +5,8 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kNames[] = {"rows",       "stream",  "wide",  "literal", "slabs",
-                                  "stationary", "strided", "tiled", "units"};
+constexpr const char* kNames[] = {"rows",    "stream", "wide",  "literal", "slabs",    "stationary",
+                                  "strided", "tiled",  "units", "dots",    "dot_tiles"};
 
 }  // namespace
 

@@ -19,9 +19,11 @@ enum class MatmulStrategy : uint8_t {
   kSlabs,    // the same compiler, weights in f32: every 8 steps of a panel behind one address
   // The same compiler, many rows: weights stay, rows pass, 128 steps of each behind one address.
   kStationary,
-  kStrided,  // software devices, any strides of f32 operands: the same tiles, element loads
-  kTiled,    // GPUs, any strides: shared-memory tiles
-  kUnits,    // cooperative matrices, only where halves may be multiplied
+  kStrided,   // software devices, any strides of f32 operands: the same tiles, element loads
+  kTiled,     // GPUs, any strides: shared-memory tiles
+  kUnits,     // cooperative matrices, only where halves may be multiplied
+  kDots,      // precision int8: rows in bytes times weights in blocks, a few rows
+  kDotTiles,  // the same by shared-memory tiles
 };
 
 // Numbers that a strategy does not use are 0.
@@ -29,9 +31,9 @@ struct MatmulChoice {
   uint32_t max_rows = 0;  // rows of the largest product that it holds for
   MatmulStrategy strategy = MatmulStrategy::kRows;
   uint8_t rows = 0;    // of a tile or block
-  uint8_t lanes = 0;   // kRows: groups of 8 columns of a workgroup; kWide: groups of an invocation;
-                       // kUnits: which of DeviceCaps::matrix_units
-  uint8_t slices = 0;  // kRows: parts of K, summed in order
+  uint8_t lanes = 0;   // kRows, kDots: groups of 8 columns of a workgroup; kWide: groups of an
+                       // invocation; kUnits: which of DeviceCaps::matrix_units
+  uint8_t slices = 0;  // kRows, kDots: parts of K, summed in order
 
   bool operator==(const MatmulChoice&) const = default;
 };

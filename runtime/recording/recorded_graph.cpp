@@ -5,6 +5,7 @@
 #include "base/message.h"
 #include "ops/op.h"
 #include "recording/arithmetic_proof.h"
+#include "recording/dot_proof.h"
 
 namespace vkformer {
 namespace {
@@ -64,6 +65,7 @@ Result<RecordedGraph> RecordedGraph::from_plan(PassMemory& memory, Plan plan,
 Result<RecordedGraph> RecordedGraph::create(PassMemory& memory, Graph graph,
                                             const RecordedGraphOptions& options) {
   if (options.precision == Precision::kReproducible) VKF_CHECK(prove_arithmetic(memory.device()));
+  if (options.precision == Precision::kInt8) VKF_CHECK(prove_dots(memory.device()));
   VKF_ASSIGN(PlannedGraph planned, plan_graph(*memory.device(), std::move(graph), options));
   return record(memory, std::move(planned));
 }

@@ -1,8 +1,12 @@
 #include "session/model_loading.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/handle_access.h"
+#include "ops/matmul_dots.h"
 #include "recording/arithmetic_proof.h"
+#include "recording/dot_proof.h"
 #include "session/fitting.h"
 #include "session/group_making.h"
 #include "session/pipelines_ahead.h"
@@ -11,14 +15,35 @@ namespace vkformer {
 
 namespace {
 
+// What the device must show before it computes in that precision.
+Status prove_precision(const std::shared_ptr<VulkanDevice>& device, Precision precision) {
+  if (precision == Precision::kReproducible) return prove_arithmetic(device);
+  if (precision == Precision::kInt8) return prove_dots(device);
+  return {};
+}
+
+// Precision int8 of a model without a matrix that it concerns would be f32 and not say so.
+Status check_precision(const ModelWeights& read) {
+  if (read.precision != Precision::kInt8) return {};
+  const auto counts = [](const PackedWeight& weight) {
+    return weight.row.layout == WeightLayout::kLinear && weight.row.experts == 0 &&
+           has_integer_products(weight.format);
+  };
+  if (std::any_of(read.weights.begin(), read.weights.end(), counts)) return {};
+  return unsupported(
+      "[precision] 'int8' multiplies quantized matrices, and this model has none as it is loaded. "
+      "Load it with quantized weights (ModelOptions::weights, --weights q8), or choose the "
+      "precision 'f32'.");
+}
+
 Result<std::shared_ptr<const LoadedModel>> load_split_model(
     std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
     const ModelOptions& options) {
   for (const GroupMember& member : group->members) {
-    if (!member.device || options.precision != Precision::kReproducible) continue;
-    VKF_CHECK(prove_arithmetic(member.device));
+    if (member.device) VKF_CHECK(prove_precision(member.device, options.precision));
   }
   VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options));
+  VKF_CHECK(check_precision(read));
   VKF_CHECK(check_same_model(read, files, *group));
   VKF_ASSIGN(ModelSplit split, plan_split(read, std::move(group)));
   if (options.planned) options.planned(split.plan);
@@ -35,8 +60,9 @@ Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevi
   if (options.group) {
     return load_split_model(HandleAccess::impl(*options.group), files, options);
   }
-  if (options.precision == Precision::kReproducible) VKF_CHECK(prove_arithmetic(device));
+  VKF_CHECK(prove_precision(device, options.precision));
   VKF_ASSIGN(ModelWeights read, read_model_weights(device->caps(), files, options));
+  VKF_CHECK(check_precision(read));
   Result<std::shared_ptr<LoadedModel>> model = LoadedModel::create(device, read);
   if (!model) return load_error(model.error(), *device, files, options);
   PipelinesAhead ahead(**model, options.first_use);

@@ -72,6 +72,7 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
   s.timeline = s.timeline && has_all(enabled, feature::kTimeline);
   s.matrix = s.matrix && s.fp16 && has_all(enabled, feature::kUnits);
   s.caps.has_matrix2 = s.caps.has_matrix2 && has_all(enabled, feature::kUnits2);
+  s.caps.has_dot8 = s.caps.has_dot8 && has_all(enabled, feature::kDot8);
   s.sizes_subgroups = s.sizes_subgroups && has_all(enabled, feature::kSubgroupSizes);
   if (!has_all(enabled, feature::kTables)) s.caps.compiler.max_table_parts = 0;
   s.leave_out_unsized_units();

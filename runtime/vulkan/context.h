@@ -51,8 +51,9 @@ struct Context {
   // Of reproducible kernels: what the device offers, until a proof has shown what it needs
   // (recording/arithmetic_proof.h).
   ArithmeticModes arithmetic;
-  std::mutex proof_mutex;  // guards the next one
+  std::mutex proof_mutex;  // guards the next two
   bool arithmetic_is_proven = false;
+  bool dots_are_proven = false;
   uint32_t scatter_seed = 0;  // for tests: DeviceTweaks
   PlantedKernels planted;     // for tests: SPIR-V in place of the catalogue's
   PlantedKernels planted_reproducible;

@@ -112,6 +112,7 @@ Features used_features(const Snapshot& s, Capture capture) {
   if (s.caps.matrix2()) used |= feature::kUnits2;
   if (s.caps.matrix() && s.sizes_subgroups) used |= feature::kSubgroupSizes;
   if (s.caps.tables()) used |= feature::kTables;
+  if (s.caps.dot8()) used |= feature::kDot8;
   if (capture != Capture::kNone) used |= feature::kExecutables;
   return used;
 }

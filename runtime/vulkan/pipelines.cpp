@@ -46,6 +46,11 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
                        " needs VK_NV_cooperative_matrix2, which is not in use; choose another "
                        "kernel");
   }
+  if ((features & kFeature_dot8) != 0 && !caps.dot8()) {
+    return unsupported(quoted(name) +
+                       " needs integer dot products (shaderIntegerDotProduct), which are not in "
+                       "use; choose another kernel");
+  }
   if ((features & kFeature_absent) != 0) {
     return unsupported(quoted(name) + " was left out of this build; choose another kernel");
   }

@@ -35,6 +35,7 @@ Features features_of(const DeviceRequirements& wanted) {
   add(wanted.cooperative_matrix2, feature::kUnits2);
   add(wanted.subgroup_size_control, feature::kSubgroupSizes);
   add(wanted.descriptor_indexing, feature::kTables);
+  add(wanted.integer_dot_product, feature::kDot8);
   return features;
 }
 
@@ -48,6 +49,7 @@ DeviceRequirements requirements_of(const Snapshot& s) {
   found.cooperative_matrix2 = bit(s.matrix && s.caps.has_matrix2);
   found.subgroup_size_control = bit(s.matrix && s.sizes_subgroups);
   found.descriptor_indexing = bit(s.caps.compiler.max_table_parts > 0);
+  found.integer_dot_product = bit(s.caps.has_dot8);
   for (const char* name : extensions_of(features_of(found), s.version)) {
     found.extensions.emplace_back(name);
   }

@@ -30,7 +30,7 @@ TEST_SUITE("cpu") {
     check_names(Tier::kMatrix);
     check_names(DeviceClass::kOther);
     check_names(LimitProfile::kAmd);
-    check_names(Precision::kReproducible);
+    check_names(Precision::kInt8);
     check_names(WeightFormat::kIq4Xs);
     check_names(CacheFormat::kQ8);
     check_names(ModelKind::kEncoderDecoder);

@@ -134,7 +134,9 @@ class Compiler {
 Status plan(const Options& options, const DeviceCaps& caps, PlannedPipelines& planned) {
   if (!options.model.empty()) {
     VKF_ASSIGN(const WeightFormat weights, choice_from_name<WeightFormat>(options.weights));
-    return planned.add_passes(caps, ModelSource::directory(options.model), {.weights = weights},
+    VKF_ASSIGN(const Precision precision, choice_from_name<Precision>(options.precision));
+    return planned.add_passes(caps, ModelSource::directory(options.model),
+                              {.weights = weights, .precision = precision},
                               {.tokens = options.tokens, .new_tokens = 1});
   }
   if (!options.rows.empty()) {
@@ -232,7 +234,7 @@ int main(int count, char** list) {
                              "'OPERATOR; CALL; ATTRIBUTES; INPUTS' as in the benchmark's rows")
                   ->allow_extra_args(false)
                   ->excludes(model);
-  app.add_option("--precision", options.precision, "arithmetic of these rows")->needs(row);
+  app.add_option("--precision", options.precision, "arithmetic of these rows, or of the model");
   app.add_option("--set", options.set,
                  "NAME=VALUE: another value for a specialization constant of every kernel with it")
       ->allow_extra_args(false);

@@ -122,6 +122,19 @@ TEST_SUITE("model") {
     }
   }
 
+  TEST_CASE("every scheduler gives a text the same bits where integers are multiplied") {
+    if (!have_one_order()) return;
+    for (const char* name : {"gpt2-base", "llama-gqa"}) {
+      CAPTURE(name);
+      const auto model = Model::load(*test_device(), golden_case(name).path("model"),
+                                     {.weights = WeightFormat::kQ8, .precision = Precision::kInt8});
+      REQUIRE_MESSAGE(model.ok(), model.error().message);
+      for (size_t length : {1, 23}) {
+        check_schedulers(*model, random_tokens(*model, length, 7), 8);
+      }
+    }
+  }
+
   TEST_CASE("every scheduler gives a text of several windows the same bits") {
     if (!have_one_order()) return;
     const auto model = Model::load(*test_device(), VKFORMER_SOURCE_DIR "/models/shakespeare");

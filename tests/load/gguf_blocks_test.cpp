@@ -130,6 +130,20 @@ void check_same_logits(const Loaded& got, const Loaded& wanted) {
   }
 }
 
+// The root of the mean square of the differences, as a share of that of the wanted values.
+double distance_of(const std::vector<float>& got, const std::vector<float>& wanted) {
+  REQUIRE(got.size() == wanted.size());
+  double differences = 0, squares = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    differences += std::pow(double{got[i]} - double{wanted[i]}, 2);
+    squares += std::pow(double{wanted[i]}, 2);
+  }
+  return std::sqrt(differences / squares);
+}
+
+// Of logits after a layer: seven products in a row and the head, each with rows rounded to bytes.
+constexpr double kMostInt8Distance = 0.02;
+
 constexpr GgmlType kQ4K = GgmlType::kQ4K, kQ6K = GgmlType::kQ6K;
 
 }  // namespace
@@ -184,6 +198,40 @@ TEST_SUITE("gpu") {
       CHECK(static_cast<double>(stored.bytes) >= matrices + norms);
       CHECK(static_cast<double>(stored.bytes) < matrices + norms + 4096);  // of alignment
       check_same_logits(stored, outputs_of_file(path, WeightFormat::kF32, Precision::kF32));
+    }
+  }
+
+  TEST_CASE("gguf blocks: products of integers give logits near those of f32 in every type") {
+    if (!have_test_device()) return;
+    const test::TempDir dir;
+    for (const GgmlType type :
+         {GgmlType::kQ8_0, GgmlType::kQ4_0, GgmlType::kQ4_1, GgmlType::kQ5_0, GgmlType::kQ5_1, kQ4K,
+          GgmlType::kQ5K, GgmlType::kQ2K, GgmlType::kQ3K, GgmlType::kIq4Nl, GgmlType::kIq4Xs, kQ6K,
+          GgmlType::kMxfp4}) {
+      CAPTURE(ggml_type_facts(static_cast<uint32_t>(type))->name);
+      const std::string path =
+          dir.write("one.gguf", mixed_llama({{type, type, type, type, type, type, type}}, type));
+      const Loaded stored = outputs_of_file(path, WeightFormat::kAsStored, Precision::kF32);
+      const Loaded bytes = outputs_of_file(path, WeightFormat::kAsStored, Precision::kInt8);
+      const double share = distance_of(bytes.logits, stored.logits);
+      CHECK(share > 0);  // integers were multiplied
+      CHECK(share < kMostInt8Distance);
+    }
+  }
+
+  TEST_CASE("precision int8 of a model without quantized matrices is an error") {
+    if (!have_test_device()) return;
+    const test::TempDir dir;
+    const std::string path =
+        dir.write("one.gguf", mixed_llama({{kQ4K, kQ4K, kQ4K, kQ4K, kQ4K, kQ4K, kQ4K}}, kQ6K));
+    for (const WeightFormat weights :
+         {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
+      const auto model =
+          Model::load(*test_device(), path, {.weights = weights, .precision = Precision::kInt8});
+      REQUIRE_FALSE(model.ok());
+      CHECK(model.error().code == ErrorCode::kUnsupported);
+      CHECK_MESSAGE(test::contains(model.error().message, "'int8' multiplies quantized matrices"),
+                    model.error().message);
     }
   }
 

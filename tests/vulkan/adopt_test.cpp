@@ -199,10 +199,11 @@ TEST_SUITE("cpu") {
     DeviceRequirements wanted;
     wanted.shader_int64 = wanted.shader_float16 = wanted.timeline_semaphore = VK_TRUE;
     wanted.cooperative_matrix = wanted.subgroup_size_control = wanted.descriptor_indexing = VK_TRUE;
+    wanted.integer_dot_product = VK_TRUE;
     wanted.extensions = {"VK_KHR_cooperative_matrix", "VK_KHR_swapchain"};
     const std::vector<std::string> own_extensions = {"VK_KHR_swapchain"};
     const Features all = feature::kInt64 | feature::kFp16 | feature::kTimeline | feature::kUnits |
-                         feature::kSubgroupSizes | feature::kTables;
+                         feature::kSubgroupSizes | feature::kTables | feature::kDot8;
     {
       auto chain = FeatureChain::create(wanted, nullptr, own_extensions);
       REQUIRE_MESSAGE(chain.ok(), chain.error().message);

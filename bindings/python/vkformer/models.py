@@ -318,8 +318,8 @@ class Model(Handle):
     """A model on a device. It never changes: sessions on any threads may share one.
 
     Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m", or a type of GGUF files such
-    as "q4_k"), precision ("f32", "f16"), most_weight_bytes, device_memory (bytes of weights there at
-    most; the others lie in host memory), adapters (paths of LoRA or DoRA
+    as "q4_k"), precision ("f32", "f16", "reproducible", "int8"), most_weight_bytes, device_memory
+    (bytes of weights there at most; the others lie in host memory), adapters (paths of LoRA or DoRA
     adapters, or a dict of their scales),
     request_adapters (a dict of names and directories of LoRA adapters that generations choose from),
     first_use (a dict of batch, tokens, new_tokens, beams, inputs), group (a DeviceGroup, which then

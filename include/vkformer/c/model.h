@@ -103,7 +103,7 @@ typedef struct vkf_model_options {
   // "stored" (the default), "f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0", "q4_0", "q4_1",
   // "q5_0", "q5_1", "iq4_nl", "mxfp4", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs"
   const char* weights;
-  const char* precision;       // arithmetic: "f32" (the default), "f16" or "reproducible"
+  const char* precision;       // arithmetic: "f32" (the default), "f16", "reproducible" or "int8"
   uint64_t most_weight_bytes;  // a matrix of more is stored in slices; 0: the device's limit
   // Called from the loading thread after every weight, with bytes, then while pipelines of
   // first_use are being made, with all bytes; 0 stops with VKF_CANCELLED.

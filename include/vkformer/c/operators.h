@@ -25,7 +25,7 @@ typedef struct vkf_operator_options {
   int32_t repeats;  // runs, which must all give the same bits; 0: 1
   uint32_t poison;  // 1: outputs and temporaries are filled with NaN before each run
   uint32_t reserved;
-  const char* precision;  // "f32" (the default), "f16" or "reproducible"
+  const char* precision;  // "f32" (the default), "f16", "reproducible" or "int8"
   const char* weights;    // how weight-like inputs are stored, as vkf_model_options; f32 if null
 } vkf_operator_options;
 typedef struct vkf_operator_costs {

@@ -1,0 +1,92 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: Y = act(alpha A B + bias) + beta C for a few rows, A in signed bytes; products of bytes
+//           are added up as integers inside a block
+// shapes:   A (M, words of a row; byte_rows.h), B (K, N) in blocks of kFormat, C (M, N) -> Y (M, N)
+// mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
+//           every kSlices-th block of K; x counts row tiles, y column tiles
+// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8, a_row_stride of 4
+// requires: kRows * kColumnLanes * kSlices <= 512; integer dot products in the _dot8 variant
+// variants: matmul_dots__i8_blocks_f32 DEFINES VKF_BLOCKS=1
+//           matmul_dots__i8_blocks_f32_dot8 FEATURES dot8 DEFINES VKF_BLOCKS=1
+#extension GL_EXT_control_flow_attributes : require
+#include "matmul_dots.h"
+layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
+VKF_CONSTANTS(VKF_MATMUL_DOTS_CONSTANTS)
+const uint kAlignedA = 0u;  // rows of A are words here
+
+layout(push_constant) uniform Params { MatmulParams p; };
+#include "float_bits.glsl"
+#include "matmul_operands.glsl"
+#include "block_dots.glsl"
+layout(binding = 0) readonly buffer AWords { uvec4 a_words[]; };
+layout(binding = 0) readonly buffer AFacts { uvec2 a_facts[]; };
+
+const uint kInvocations = kColumnLanes * kSlices;
+shared vec4 part[2u * kRows * kInvocations];
+
+void main() {
+  const uint lane = gl_LocalInvocationID.x % kColumnLanes;
+  // One slice: the same for all invocations, which loads of A then are as well.
+  const uint slice = kSlices == 1u ? 0u : gl_LocalInvocationID.x / kColumnLanes;
+  const uint row0 = gl_WorkGroupID.x * kRows;
+  const uint group0 = gl_WorkGroupID.y * kColumnLanes;
+  const uint blocks = (p.k + kBlockSteps - 1u) / kBlockSteps;
+  // Rows and groups beyond the matrix repeat the last one; nothing of theirs is stored.
+  uint a_row[kRows];
+  vec4 low[kRows];
+  vec4 high[kRows];
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    a_row[i] = p.a_offset + min(row0 + i, p.m - 1u) * p.a_row_stride;
+    low[i] = vec4(0.0);
+    high[i] = vec4(0.0);
+  }
+  const GroupPlace place = place_of(group0 + lane);
+  for (uint block = slice; block < blocks; block += kSlices) {
+    const BlockScales scales = load_scales(place, block);
+    ivec4 low_dots[kRows], high_dots[kRows];
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) low_dots[i] = high_dots[i] = ivec4(0);
+    [[unroll]] for (uint half_block = 0u; half_block < 2u; ++half_block) {
+      uvec4 x[kRows];
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        x[i] = a_words[(a_row[i] >> 2) + 2u * block + half_block];
+      }
+      [[unroll]] for (uint r = 0u; r < 4u; ++r) {
+        uvec4 w_low, w_high;
+        packed_values(load_run(place, block, 4u * half_block + r), w_low, w_high);
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+          low_dots[i] += dots4(w_low, x[i][r]);
+          high_dots[i] += dots4(w_high, x[i][r]);
+        }
+      }
+      if (half_block == 0u && !scales_by_half()) continue;
+      const BlockScales own = run_scales(scales, 4u * half_block);
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        const RowFacts row = row_facts(a_facts[(a_row[i] >> 1) + 4u * blocks + block]);
+        const int row_sum = sum_of_part(row, half_block);
+        low[i] = add_dots(low[i], low_dots[i], own.low, own.low_offset, row.scale, row_sum);
+        high[i] = add_dots(high[i], high_dots[i], own.high, own.high_offset, row.scale, row_sum);
+        low_dots[i] = high_dots[i] = ivec4(0);
+      }
+    }
+  }
+
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    part[(2u * i) * kInvocations + gl_LocalInvocationID.x] = low[i];
+    part[(2u * i + 1u) * kInvocations + gl_LocalInvocationID.x] = high[i];
+  }
+  barrier();
+  // Every invocation finishes some quads: it adds their slices in order.
+  for (uint t = gl_LocalInvocationID.x; t < 2u * kRows * kColumnLanes; t += kInvocations) {
+    const uint half_row = t / kColumnLanes;
+    const uint row = row0 + (half_row >> 1);
+    const uint column = 8u * (group0 + t % kColumnLanes) + 4u * (half_row & 1u);
+    if (row < p.m && column < p.n) {
+      vec4 sum = part[half_row * kInvocations + t % kColumnLanes];
+      for (uint s = 1u; s < kSlices; ++s) {
+        sum += part[half_row * kInvocations + s * kColumnLanes + t % kColumnLanes];
+      }
+      store_quad(row, column, finish(sum, load_bias(column), load_addend(row, column)));
+    }
+  }
+}
