@@ -94,11 +94,11 @@ struct TwinTerms {
   }
   // The entries of a block map, two words each, that block `row` of the queries sees.
   std::pair<size_t, size_t> entries_of(size_t b, size_t h, size_t row) const {
-    const size_t blocks = sparse(VKF_SPARSE_BLOCKS), size = words.words[blocks];
+    const size_t map = sparse(VKF_SPARSE_BLOCKS), size = words.words[map];
     const size_t item = flag(VKF_TERM_BLOCKS_ONE_BATCH) ? 0 : b;
     const size_t slice = flag(VKF_TERM_BLOCKS_ONE_HEAD) ? item : item * heads + h;
-    const size_t at = blocks + 1 + slice * ((queries + size - 1) / size) + row;
-    return {blocks + words.words[at], blocks + words.words[at + 1]};
+    const size_t at = map + 1 + slice * ((queries + size - 1) / size) + row;
+    return {map + words.words[at], map + words.words[at + 1]};
   }
   // What an entry adds to its scores.
   Real entry_bias(size_t entry) const {
