@@ -46,7 +46,7 @@ enum Term : uint32_t {
   kProducts = 2048,      // relative keys and products
   kSinks = 4096,         // sink scores
   kForbidding = 512,     // the free mask forbids a query everything, the bias some pairs
-  kTemperature = 8192,   // 1.7
+  kTemperature = 8192,   // 1.7.
   // SparseKind, shifted.
   kGlobal = kSparseGlobal << kSparseShift,
   kDocuments = kSparseDocuments << kSparseShift,
@@ -118,6 +118,34 @@ struct Arrays {
   SparseArrays sparse;
 };
 
+void add_relative_terms(const Sizes& s, uint32_t terms, Arrays& a,
+                        reference::AttentionOptions& options, TensorMap& inputs) {
+  if ((terms & kRelative) != 0) {
+    a.relative_keys = random_array({9, s.width}, 7);
+    a.relative_values = random_array({9, s.value_width}, 8);
+    options.relative.keys = &a.relative_keys;
+    options.relative.values = &a.relative_values;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_values", floats(a.relative_values));
+  }
+  if ((terms & kProducts) != 0) {
+    a.relative_keys = random_array({9, s.width}, 7);
+    a.relative_products = random_array({s.batch, s.heads, s.keys, 9}, 10);
+    options.relative.keys = &a.relative_keys;
+    options.relative.products = &a.relative_products;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_products", floats(a.relative_products));
+  }
+  if ((terms & kDisentangled) != 0) {
+    a.relative_keys = random_array({9, s.heads, s.width}, 7);
+    a.relative_queries = random_array({9, s.heads, s.width}, 9);
+    options.relative.keys = &a.relative_keys;
+    options.relative.queries = &a.relative_queries;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_queries", floats(a.relative_queries));
+  }
+}
+
 void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOptions& options,
                TensorMap& inputs, std::string& attributes) {
   const Sizes& s = call.sizes;
@@ -177,30 +205,7 @@ void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOpt
   add_sparse_terms(terms >> kSparseShift, {s.batch, s.heads, s.queries, s.keys}, a.sparse,
                    options.masks, inputs);
   if ((terms & kBlocks) != 0) number("block_size", kSparseBlock);
-  if ((terms & kRelative) != 0) {
-    a.relative_keys = random_array({9, s.width}, 7);
-    a.relative_values = random_array({9, s.value_width}, 8);
-    options.relative.keys = &a.relative_keys;
-    options.relative.values = &a.relative_values;
-    inputs.emplace("relative_keys", floats(a.relative_keys));
-    inputs.emplace("relative_values", floats(a.relative_values));
-  }
-  if ((terms & kProducts) != 0) {
-    a.relative_keys = random_array({9, s.width}, 7);
-    a.relative_products = random_array({s.batch, s.heads, s.keys, 9}, 10);
-    options.relative.keys = &a.relative_keys;
-    options.relative.products = &a.relative_products;
-    inputs.emplace("relative_keys", floats(a.relative_keys));
-    inputs.emplace("relative_products", floats(a.relative_products));
-  }
-  if ((terms & kDisentangled) != 0) {
-    a.relative_keys = random_array({9, s.heads, s.width}, 7);
-    a.relative_queries = random_array({9, s.heads, s.width}, 9);
-    options.relative.keys = &a.relative_keys;
-    options.relative.queries = &a.relative_queries;
-    inputs.emplace("relative_keys", floats(a.relative_keys));
-    inputs.emplace("relative_queries", floats(a.relative_queries));
-  }
+  add_relative_terms(s, terms, a, options, inputs);
 }
 
 // The weights of what is called, and nothing else: no other kernel is compiled.

@@ -1,5 +1,5 @@
-// The keys that a group of neighboring queries visits, in the order of its kernel
-// (shaders/include/key_walk.glsl), which is the order of their sums.
+// The keys that a group of neighboring queries visits. Their order is that of the kernel
+// (shaders/include/key_walk.glsl), and so that of the sums.
 #pragma once
 
 #include <utility>

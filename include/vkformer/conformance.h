@@ -60,10 +60,12 @@ struct ConformanceCheck {
 // What the device computes in reproducible precision, as a digest that equal devices share
 // (fingerprint.h).
 struct ConformanceFingerprint {
-  std::string digest;  // hexadecimal; empty where the device cannot compute in that precision
-  int tensors = 0;     // in the digest
-  int compared_with_host = 0;  // of these
-  std::string message;         // the first that is not the host's, or why there is no digest
+  // Hexadecimal; empty where the device cannot compute in that precision.
+  std::string digest;
+  // In the digest, and of these compared with the host.
+  int tensors = 0, compared_with_host = 0;
+  // The first that is not the host's, or why there is no digest.
+  std::string message;
   double seconds = 0;
 };
 

@@ -24,8 +24,9 @@ struct FingerprintEntry {
   std::string name;    // of a check, "softmax/plain/normal/2x3x5x33", or of a layer of a model
   std::string tensor;  // of its output
   Shape shape;
-  uint64_t digest = 0;          // of all elements; every NaN counts as the same one
-  std::vector<uint32_t> parts;  // digests of up to 64 runs of elements of equal length
+  uint64_t digest = 0;  // Of all elements; every NaN counts as the same one.
+  // Digests of up to 64 runs of elements of equal length.
+  std::vector<uint32_t> parts;
   // All elements, as they lie in memory, until a fingerprint has 64 MiB of these; empty after that.
   std::vector<std::byte> values;
 };

@@ -6,15 +6,15 @@
 // (pin_arithmetic.cpp). An arithmetic A has F (f32), U (32-bit words) and B (truth values), and
 //   f(float), u(uint32_t)            constants
 //   add, sub, mul                    of F: one rounding each; denormals are zeros
-//   plus, minus, times               the same where denormals do not matter: no operand or result
-//   is
-//                                    one, or it vanishes in the next sum
+//   plus, minus, times               the same where denormals do not matter.
 //   bits(F), from_bits(U)            the same 32 bits
 //   to_float(U), to_word(F)          of a signed number; to_word drops the fraction
 //   floor(F)
 //   iadd, isub, imul, iand, ior, ixor, shift_left, shift_right (of U; zeros come in)
 //   equal, below (unsigned), less (signed), smaller (of F), both, either
 //   pick(B, x, y)                    x where B is true; of F and of U
+//
+// Denormals do not matter where no operand or result is one, or where the next sum loses it.
 #pragma once
 
 #include <cstdint>
