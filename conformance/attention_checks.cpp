@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "conformance/sparse_terms.h"
 #include "operators/attention_call.h"
 #include "ops/attention_weights.h"
 #include "reference/attention_weights.h"
@@ -29,6 +30,8 @@ std::string sizes_text(const Sizes& s) {
   return size_text({s.batch, s.heads, s.kv_heads, s.queries, s.keys, s.width, s.value_width});
 }
 
+constexpr uint32_t kSparseShift = 16;
+
 enum Term : uint32_t {
   kCausal = 1,
   kKeyMask = 2,
@@ -43,6 +46,12 @@ enum Term : uint32_t {
   kProducts = 2048,      // relative keys and products
   kSinks = 4096,         // sink scores
   kForbidding = 512,     // the free mask forbids a query everything, the bias some pairs
+  kTemperature = 8192,   // 1.7.
+  // SparseKind, shifted.
+  kGlobal = kSparseGlobal << kSparseShift,
+  kDocuments = kSparseDocuments << kSparseShift,
+  kPrefix = kSparsePrefix << kSparseShift,
+  kBlocks = kSparseBlocks << kSparseShift,
 };
 
 struct Form {
@@ -71,6 +80,16 @@ constexpr Form kForms[] = {{"plain", 0},
                            {"softcap-precision-f16", kHalves | kSoftcap | kCausal},
                            {"all-precision-f16", kHalves | kAllMasks}};
 
+// Sparse terms. Their sizes have several tiles of keys, in quads and not.
+constexpr Form kSparseForms[] = {
+    {"global", kGlobal | kWindow | kCausal},
+    {"documents", kDocuments | kKeyMask},
+    {"prefix", kPrefix | kWindow | kCausal},
+    {"blocks", kBlocks | kTemperature | kAlibi},
+    {"sparse-relative", kGlobal | kWindow | kRelative},
+    {"sparse", kGlobal | kDocuments | kPrefix | kBlocks | kKeyMask | kBias | kTemperature}};
+constexpr Sizes kSparseSizes[] = {{2, 2, 1, 40, 40, 16, 16}, {2, 2, 2, 72, 72, 7, 5}};
+
 // One attention, by name. `masks` has causal and windows, which the form's terms set as well.
 struct AttentionCallCase {
   Sizes sizes;
@@ -96,7 +115,36 @@ AttentionCallCase call_of(const Sizes& s, uint32_t terms, Content values = Conte
 struct Arrays {
   Array q, k, v, key_mask, mask, bias, slopes, sinks, relative_keys, relative_queries,
       relative_products, relative_values;
+  SparseArrays sparse;
 };
+
+void add_relative_terms(const Sizes& s, uint32_t terms, Arrays& a,
+                        reference::AttentionOptions& options, TensorMap& inputs) {
+  if ((terms & kRelative) != 0) {
+    a.relative_keys = random_array({9, s.width}, 7);
+    a.relative_values = random_array({9, s.value_width}, 8);
+    options.relative.keys = &a.relative_keys;
+    options.relative.values = &a.relative_values;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_values", floats(a.relative_values));
+  }
+  if ((terms & kProducts) != 0) {
+    a.relative_keys = random_array({9, s.width}, 7);
+    a.relative_products = random_array({s.batch, s.heads, s.keys, 9}, 10);
+    options.relative.keys = &a.relative_keys;
+    options.relative.products = &a.relative_products;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_products", floats(a.relative_products));
+  }
+  if ((terms & kDisentangled) != 0) {
+    a.relative_keys = random_array({9, s.heads, s.width}, 7);
+    a.relative_queries = random_array({9, s.heads, s.width}, 9);
+    options.relative.keys = &a.relative_keys;
+    options.relative.queries = &a.relative_queries;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_queries", floats(a.relative_queries));
+  }
+}
 
 void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOptions& options,
                TensorMap& inputs, std::string& attributes) {
@@ -150,30 +198,14 @@ void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOpt
     options.softcap = 1.5;
     attribute(R"("softcap": 1.5)");
   }
-  if ((terms & kRelative) != 0) {
-    a.relative_keys = random_array({9, s.width}, 7);
-    a.relative_values = random_array({9, s.value_width}, 8);
-    options.relative.keys = &a.relative_keys;
-    options.relative.values = &a.relative_values;
-    inputs.emplace("relative_keys", floats(a.relative_keys));
-    inputs.emplace("relative_values", floats(a.relative_values));
+  if ((terms & kTemperature) != 0) {
+    options.temperature = static_cast<double>(1.7f);
+    attribute(R"("temperature": 1.7)");
   }
-  if ((terms & kProducts) != 0) {
-    a.relative_keys = random_array({9, s.width}, 7);
-    a.relative_products = random_array({s.batch, s.heads, s.keys, 9}, 10);
-    options.relative.keys = &a.relative_keys;
-    options.relative.products = &a.relative_products;
-    inputs.emplace("relative_keys", floats(a.relative_keys));
-    inputs.emplace("relative_products", floats(a.relative_products));
-  }
-  if ((terms & kDisentangled) != 0) {
-    a.relative_keys = random_array({9, s.heads, s.width}, 7);
-    a.relative_queries = random_array({9, s.heads, s.width}, 9);
-    options.relative.keys = &a.relative_keys;
-    options.relative.queries = &a.relative_queries;
-    inputs.emplace("relative_keys", floats(a.relative_keys));
-    inputs.emplace("relative_queries", floats(a.relative_queries));
-  }
+  add_sparse_terms(terms >> kSparseShift, {s.batch, s.heads, s.queries, s.keys}, a.sparse,
+                   options.masks, inputs);
+  if ((terms & kBlocks) != 0) number("block_size", kSparseBlock);
+  add_relative_terms(s, terms, a, options, inputs);
 }
 
 // The weights of what is called, and nothing else: no other kernel is compiled.
@@ -316,6 +348,14 @@ void add_whole_attention_checks(OperatorCases& cases) {
       if (halves && (weights || s.queries < 9)) continue;  // what no kernel of halves takes
       const bool quick = s.queries == 7 ? !many : is_quick(s) && (form.terms & ~kHalves) == 0;
       cases.check(form.name + ("/" + sizes_text(s)), quick && (!weights || form.terms == 0),
+                  [=, &form] { return attention_case(op, call_of(s, form.terms)); });
+    }
+  }
+  for (const Sizes& s : kSparseSizes) {
+    for (const Form& form : kSparseForms) {
+      // Weights are of one kernel, whose terms do not depend on the width.
+      const bool quick = !weights || (s.width == 16 && form.terms != kSparseForms[4].terms);
+      cases.check(form.name + ("/" + sizes_text(s)), quick,
                   [=, &form] { return attention_case(op, call_of(s, form.terms)); });
     }
   }

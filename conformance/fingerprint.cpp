@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/fnv.h"
@@ -27,8 +28,11 @@ using namespace conformance;
 namespace {
 
 using FingerprintDocument = nlohmann::ordered_json;
-constexpr const char* kFingerprintFormat = "vkformer fingerprint 1";
+constexpr const char* kFingerprintFormat = "vkformer fingerprint 2";
+constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr size_t kMostParts = 64;
+constexpr size_t kMostValueBytes = size_t{64} << 20;  // of one fingerprint
+constexpr int64_t kMostElements = int64_t{1} << 40;   // of a tensor in a file
 
 // A NaN has no bits that mean anything: IEEE 754 leaves open which one comes out. All count as one.
 std::vector<std::byte> with_one_nan(DType dtype, std::span<const std::byte> bytes) {
@@ -50,7 +54,7 @@ size_t part_length(size_t elements) {
 
 FingerprintEntry entry_of(std::string name, std::string tensor, Shape shape, DType dtype,
                           std::span<const std::byte> bytes) {
-  const std::vector<std::byte> content = with_one_nan(dtype, bytes);
+  std::vector<std::byte> content = with_one_nan(dtype, bytes);
   FingerprintEntry entry{std::move(name), std::move(tensor), std::move(shape)};
   entry.digest = fnv1a(content.data(), content.size());
   const size_t size = dtype_size(dtype);
@@ -59,11 +63,33 @@ FingerprintEntry entry_of(std::string name, std::string tensor, Shape shape, DTy
     const uint64_t part = fnv1a(&content[at], std::min(length, content.size() - at));
     entry.parts.push_back(static_cast<uint32_t>(part ^ part >> 32));
   }
+  entry.values = std::move(content);
   return entry;
+}
+
+// The bits of an element as a number: 3f800000 of 1.0f.
+std::string bits_text(std::span<const std::byte> element) {
+  uint64_t word = 0;
+  std::memcpy(&word, element.data(), std::min(element.size(), sizeof(word)));
+  return hex_text(word, static_cast<int>(2 * element.size()));
 }
 
 FingerprintDifference difference_of(const FingerprintEntry& a, const FingerprintEntry& b) {
   const int64_t elements = element_count(a.shape);
+  const auto [in_a, in_b] =
+      std::mismatch(a.values.begin(), a.values.end(), b.values.begin(), b.values.end());
+  if (in_a != a.values.end() && in_b != b.values.end() && elements > 0) {
+    const size_t size = a.values.size() / static_cast<size_t>(elements);
+    const size_t element = static_cast<size_t>(in_a - a.values.begin()) / size;
+    const auto bits = [&](const FingerprintEntry& e) {
+      return bits_text(std::span(e.values).subspan(size * element, size));
+    };
+    const auto at = static_cast<int64_t>(element);
+    return {a.name, a.tensor, at, at,
+            message({"[", a.name, "] ", a.tensor, " ", shape_text(a.shape),
+                     " is the first that differs, at element ", at, ": its bits are ", bits(a),
+                     " and ", bits(b), "."})};
+  }
   size_t part = 0;
   while (part < std::min(a.parts.size(), b.parts.size()) && a.parts[part] == b.parts[part]) ++part;
   const auto run = static_cast<int64_t>(part_length(static_cast<size_t>(elements)));
@@ -105,6 +131,12 @@ class Taking {
   }
 
  private:
+  void add(FingerprintEntry entry) {
+    value_bytes_ += entry.values.size();
+    if (value_bytes_ > kMostValueBytes) entry.values = {};
+    made_.entries.push_back(std::move(entry));
+  }
+
   void tell(const std::string& name, int all) {
     if (options_.progress) options_.progress(name, ++done_, all);
   }
@@ -126,7 +158,7 @@ class Taking {
       const auto found = outputs.find(name);
       if (found == outputs.end()) continue;
       const Tensor& t = found->second;
-      made_.entries.push_back(entry_of(check.name, name, t.shape, t.dtype, t.bytes));
+      add(entry_of(check.name, name, t.shape, t.dtype, t.bytes));
     }
     return compare_with_host(check, *made, outputs);
   }
@@ -206,8 +238,7 @@ class Taking {
       VKF_CHECK(
           watch_dispatches(HandleAccess::impl(device_), [&](const WatchedTensor& t) -> Status {
             if (t.shape.empty() || t.dtype != DType::kF32 || !t.finished) return {};
-            made_.entries.push_back(
-                entry_of(name + "/" + t.label + "/" + t.op, t.name, t.shape, t.dtype, t.bytes));
+            add(entry_of(name + "/" + t.label + "/" + t.op, t.name, t.shape, t.dtype, t.bytes));
             return {};
           }));
       VKF_CHECK(session.run(inputs));
@@ -243,14 +274,13 @@ class Taking {
       add_ids(name, best.ids);
       const auto& logs = best.log_probabilities;
       const Tensor scores = Tensor::from_floats({static_cast<int64_t>(logs.size())}, logs);
-      made_.entries.push_back(
-          entry_of(name, "log_probabilities", scores.shape, scores.dtype, scores.bytes));
+      add(entry_of(name, "log_probabilities", scores.shape, scores.dtype, scores.bytes));
     }
     return {};
   }
   void add_ids(const std::string& name, const std::vector<TokenId>& tokens) {
     const Tensor ids = Tensor::from_ints({static_cast<int64_t>(tokens.size())}, tokens);
-    made_.entries.push_back(entry_of(name, "ids", ids.shape, ids.dtype, ids.bytes));
+    add(entry_of(name, "ids", ids.shape, ids.dtype, ids.bytes));
   }
 
   // The same texts as requests of users, whose next tokens are drafted from what followed before.
@@ -281,25 +311,71 @@ class Taking {
   const FingerprintOptions& options_;
   Fingerprint made_;
   int done_ = 0;
+  size_t value_bytes_ = 0;  // of all entries, also those without
 };
 
 FingerprintDocument entry_json(const FingerprintEntry& e) {
   std::string parts;
   for (const uint32_t part : e.parts) parts += hex_text(part, 8);
-  return {{"name", e.name},
-          {"tensor", e.tensor},
-          {"shape", e.shape},
-          {"digest", hex_text(e.digest)},
-          {"parts", parts}};
+  FingerprintDocument json{{"name", e.name},
+                           {"tensor", e.tensor},
+                           {"shape", e.shape},
+                           {"digest", hex_text(e.digest)},
+                           {"parts", parts}};
+  if (e.values.empty()) return json;
+  // Two digits of each byte.
+  std::string values;
+  for (const std::byte b : e.values) {
+    values += kHexDigits[std::to_integer<size_t>(b) >> 4];
+    values += kHexDigits[std::to_integer<size_t>(b) & 15u];
+  }
+  json["values"] = std::move(values);
+  return json;
 }
 
 Result<uint64_t> from_hex(const std::string& text) {
-  const bool digits = text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool digits = text.find_first_not_of(kHexDigits) == std::string::npos;
   if (text.empty() || text.size() > 16 || !digits) {
     return invalid_file("[fingerprint] The digest [" + text +
                         "] is no hexadecimal number; take the fingerprint again.");
   }
   return std::stoull(text, nullptr, 16);
+}
+
+// Elements of a tensor in a file; an error for a shape that none has.
+Result<int64_t> elements_from(const FingerprintEntry& e) {
+  int64_t elements = 1;
+  for (const int64_t size : e.shape) {
+    if (size < 0 || size > kMostElements || (size > 0 && elements > kMostElements / size)) {
+      return invalid_file(message({"[fingerprint] [", e.name, "] has shape ", shape_text(e.shape),
+                                   ", but a tensor has at most ", kMostElements,
+                                   " elements; take the fingerprint again."}));
+    }
+    elements *= size;
+  }
+  return elements;
+}
+
+Status values_from(const std::string& digits, FingerprintEntry& e) {
+  VKF_ASSIGN(const int64_t elements, elements_from(e));
+  const size_t bytes = digits.size() / 2, count = static_cast<size_t>(elements);
+  const bool hexadecimal = digits.find_first_not_of(kHexDigits) == std::string::npos;
+  const bool whole =
+      hexadecimal && digits.size() % 2 == 0 && (count == 0 ? bytes == 0 : bytes % count == 0);
+  if (!whole || bytes > 8 * count) {
+    return invalid_file(message({"[fingerprint] [", e.name, "] has ", digits.size(),
+                                 " letters of values, but must have as many hexadecimal digits of "
+                                 "each of its ",
+                                 elements,
+                                 " elements, an even number up to 16; take the "
+                                 "fingerprint again."}));
+  }
+  e.values.reserve(bytes);
+  const auto digit = [&](size_t at) { return kHexDigits.find(digits[at]); };
+  for (size_t at = 0; at < digits.size(); at += 2) {
+    e.values.push_back(static_cast<std::byte>(digit(at) << 4 | digit(at + 1)));
+  }
+  return {};
 }
 
 Result<FingerprintEntry> entry_from(const FingerprintDocument& json) {
@@ -318,6 +394,7 @@ Result<FingerprintEntry> entry_from(const FingerprintDocument& json) {
     VKF_ASSIGN(const uint64_t part, from_hex(parts.substr(at, 8)));
     e.parts.push_back(static_cast<uint32_t>(part));
   }
+  VKF_CHECK(values_from(json.value("values", std::string()), e));
   return e;
 }
 

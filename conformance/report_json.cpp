@@ -94,6 +94,25 @@ DeviceInfo device_from(const Json& json) {
   return d;
 }
 
+Json section_json(const ConformanceFingerprint& f) {
+  Json json{{"digest", f.digest},
+            {"tensors", f.tensors},
+            {"compared_with_host", f.compared_with_host},
+            {"seconds", f.seconds}};
+  if (!f.message.empty()) json["message"] = f.message;
+  return json;
+}
+
+ConformanceFingerprint section_from(const Json& json) {
+  ConformanceFingerprint f;
+  f.digest = json.at("digest");
+  f.tensors = json.at("tensors");
+  f.compared_with_host = json.at("compared_with_host");
+  f.seconds = json.at("seconds");
+  f.message = json.value("message", "");
+  return f;
+}
+
 ConformanceReport report_from(const Json& json) {
   ConformanceReport r;
   r.vkformer = json.at("vkformer");
@@ -101,6 +120,7 @@ ConformanceReport report_from(const Json& json) {
   r.tier = choice_from<Tier>(json.at("tier"));
   r.seconds = json.at("seconds");
   r.device = device_from(json.at("device"));
+  if (json.contains("fingerprint")) r.fingerprint = section_from(json["fingerprint"]);
   r.kernels_run = json.at("kernels_run").get<std::vector<std::string>>();
   r.kernels_not_run = json.at("kernels_not_run").get<std::vector<std::string>>();
   r.demoted = json.at("demoted").get<std::vector<std::string>>();
@@ -115,6 +135,7 @@ std::string conformance_json(const ConformanceReport& r) {
   Json json{
       {"format", kFormat},           {"vkformer", r.vkformer}, {"extent", choice_name(r.extent)},
       {"tier", choice_name(r.tier)}, {"seconds", r.seconds},   {"device", device_json(r.device)}};
+  if (r.fingerprint) json["fingerprint"] = section_json(*r.fingerprint);
   for (const char* name : choice_names<ConformanceOutcome>()) {
     json["counts"][name] = r.count(*choice_from_name<ConformanceOutcome>(name));
   }

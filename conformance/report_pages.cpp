@@ -78,6 +78,18 @@ std::string device_rows(const ConformanceReport& r) {
   return text;
 }
 
+std::string fingerprint_html(const ConformanceReport& r) {
+  if (!r.fingerprint) return {};
+  const ConformanceFingerprint& f = *r.fingerprint;
+  std::string text = "<h2>Fingerprint</h2>\n<p>";
+  if (!f.digest.empty()) {
+    text += "<code>" + escaped(f.digest) + "</code> of " + std::to_string(f.tensors) +
+            " tensors in reproducible precision, " + std::to_string(f.compared_with_host) +
+            " compared with the host" + (f.message.empty() ? ", all with its bits. " : ". ");
+  }
+  return text + escaped(f.message) + "</p>\n";
+}
+
 std::string list_of(const char* title, const std::vector<std::string>& items) {
   if (items.empty()) return {};
   std::string text = std::string("<details><summary>") + title + " (" +
@@ -152,8 +164,8 @@ std::string conformance_html(const ConformanceReport& r) {
       std::to_string(r.count(ConformanceOutcome::kExpectedNever) +
                      r.count(ConformanceOutcome::kExpectedNotYet)) +
       " failed as expected, " + std::to_string(r.count(ConformanceOutcome::kUnexpectedPass)) +
-      " passed unexpectedly.</p>\n<table>\n" + device_rows(r) + "</table>\n<h2>Failures</h2>\n" +
-      failures_html(r) + "<h2>Operators</h2>\n" + kErrorsMeaning +
+      " passed unexpectedly.</p>\n<table>\n" + device_rows(r) + "</table>\n" + fingerprint_html(r) +
+      "<h2>Failures</h2>\n" + failures_html(r) + "<h2>Operators</h2>\n" + kErrorsMeaning +
       "<table>\n<tr><th>Operator</th><th>Tier</th><th>Passed</th>"
       "<th>Failed</th><th>Expected</th><th>Error / allowed</th><th>Units in the last "
       "place</th></tr>\n";

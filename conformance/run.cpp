@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/fnv.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "conformance/cases.h"
@@ -14,6 +15,7 @@
 #include "measure/conformance_support.h"
 #include "operators/graph_runner.h"
 #include "recording/dispatch_watch.h"
+#include "vkformer/fingerprint.h"
 
 namespace vkformer {
 
@@ -74,6 +76,7 @@ class Run {
     const auto [checks, models] = chosen_checks(options_);
     const int all = static_cast<int>(checks.size() + models.size());
     int done = 0;
+    if (options_.filters.empty()) VKF_CHECK(note_fingerprint());
     for (const Check& check : checks) {
       VKF_CHECK(run_check(check));
       if (options_.progress) options_.progress(check.name, ++done, all);
@@ -89,6 +92,34 @@ class Run {
   }
 
  private:
+  Status note_fingerprint() {
+    const Clock::time_point begin = Clock::now();
+    const auto taken = take_fingerprint(device_, {.progress = options_.progress});
+    ConformanceFingerprint& f = report_.fingerprint.emplace();
+    f.seconds = milliseconds_since(begin) * 1e-3;
+    if (!taken && taken.error().code != ErrorCode::kUnsupported) return taken.error();
+    if (!taken) {
+      f.message = taken.error().message;
+      return {};
+    }
+    f.digest = hex_text(taken->digest());
+    f.tensors = static_cast<int>(taken->entries.size());
+    f.compared_with_host = taken->compared_with_host;
+    if (!taken->host_difference) return {};
+    f.message = taken->host_difference->message;
+    ConformanceCheck check;
+    check.op = "fingerprint";
+    check.tier = report_.tier;
+    check.name = std::string("fingerprint/quick/host/") + choice_name(check.tier);
+    check.message = f.message;
+    check.milliseconds = 1e3 * f.seconds;
+    check.reproduce = "vkformer fingerprint --device " + report_.device.uuid + " --tier " +
+                      choice_name(report_.tier);
+    judge(check);
+    report_.checks.push_back(std::move(check));
+    return {};
+  }
+
   // One check in every way that gives another plan.
   Status run_check(const Check& check) {
     auto made = check.make();

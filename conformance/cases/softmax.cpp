@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "conformance/case_sizes.h"
 #include "conformance/cases.h"
+#include "conformance/sparse_terms.h"
 
 namespace vkformer::conformance {
 namespace {
@@ -18,6 +19,7 @@ struct SoftmaxForm {
   bool causal = false;
   int64_t causal_offset = 0;
   std::optional<int64_t> window_left = {}, window_right = {};
+  uint32_t sparse = 0;  // of SparseKind
 };
 
 constexpr SoftmaxForm kSoftmaxForms[] = {
@@ -34,6 +36,24 @@ constexpr SoftmaxForm kTogether[] = {
     {"windows", true, true, true, 0.35, true, 26, 5, 2},
 };
 
+// Sparse terms, alone and together.
+constexpr SoftmaxForm kSparse[] = {
+    {"global", false, false, false, 1, true, 0, 5, {}, kSparseGlobal},
+    {"documents", true, false, false, 1, false, 0, {}, {}, kSparseDocuments},
+    {"prefix", false, false, false, 1, true, 0, 5, {}, kSparsePrefix},
+    {"blocks", false, false, true, 0.5, false, 0, {}, {}, kSparseBlocks},
+    {"sparse",
+     true,
+     true,
+     true,
+     0.35,
+     true,
+     0,
+     9,
+     {},
+     kSparseGlobal | kSparseDocuments | kSparsePrefix | kSparseBlocks},
+};
+
 std::string attributes_of(const SoftmaxForm& form) {
   std::string text = R"({"temperature": )" + std::to_string(form.temperature);
   const auto add = [&](const char* name, int64_t value) {
@@ -43,6 +63,7 @@ std::string attributes_of(const SoftmaxForm& form) {
   if (form.causal) add("causal_offset", form.causal_offset);
   if (form.window_left) add("window_left", *form.window_left);
   if (form.window_right) add("window_right", *form.window_right);
+  if ((form.sparse & kSparseBlocks) != 0) add("block_size", kSparseBlock);
   return text + "}";
 }
 
@@ -68,6 +89,8 @@ Result<CheckCase> softmax_case(const SoftmaxForm& form, const Shape& shape, Cont
     options.bias = &bias;
     inputs.emplace("bias", floats(bias));
   }
+  SparseArrays sparse;
+  add_sparse_terms(form.sparse, shape, sparse, options.masks, inputs);
   options.masks.causal = form.causal;
   options.masks.causal_offset = form.causal_offset;
   options.masks.window_left = form.window_left;
@@ -97,6 +120,11 @@ void softmax_cases(OperatorCases& cases) {
     const Shape shape{2, 3, 7, 33};
     cases.test(form.name + ("/" + size_text(shape)),
                [=, &form] { return softmax_case(form, shape, Content::kNormal); });
+  }
+  for (const SoftmaxForm& form : kSparse) {
+    const Shape shape{2, 3, 40, 40};
+    cases.check(form.name + ("/" + size_text(shape)), true,
+                [=, &form] { return softmax_case(form, shape, Content::kNormal); });
   }
   cases.time("bert-base 1x128", {"softmax", "{}"}, "X=1,12,128,128");
   cases.time("vit-b32-384", {"softmax", "{}"}, "X=1,12,145,145");

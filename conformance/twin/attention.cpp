@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "conformance/twin/score_terms.h"
+#include "conformance/twin/twin_walk.h"
 #include "ops/additive_attention.h"
 #include "ops/attention_step.h"
 #include "ops/attention_strategy.h"
@@ -19,8 +20,10 @@ namespace {
 // The scores of a node before the softmax.
 class TwinScores {
  public:
-  TwinScores(const Memory& q, const Memory& kv, const Memory& words, const AttentionAttrs& a)
-      : terms{words, a.terms, a.heads, a.queries, a.keys, 1.0f},
+  TwinScores(const Memory& q, const Memory& kv, const Memory& words, const AttentionAttrs& a,
+             TwinTerms::Blocks blocks)
+      : terms{words, a.terms, a.heads, a.queries, a.keys, Real(1.0f) / (1.0f / a.temperature),
+              blocks},
         inverse_temperature(1.0f / a.temperature),
         q_(q),
         kv_(kv),
@@ -92,11 +95,18 @@ class TwinScores {
     const size_t key = (b * a_.heads + h) * a_.keys + j;
     return kv_[bias_at(0) + biases + key * distances() + distance(i, j)];
   }
-  // (q + c) . r. In tiles the products with c are a sum of their own.
+  // (q + c) . r. In tiles the products with c are a sum of their own, but where keys may lie
+  // anywhere: there each key has its own row, element by element.
   Real add_positions(Real value, size_t q, size_t h, size_t i, size_t j, bool tiled) const {
     const size_t row = table_row(0, h, i, j), width = a_.head_width;
     const size_t bias = bias_at(h) + size_t{a_.heads} * width;
     const bool biased = has(VKF_RELATIVE_BIASES);
+    if (tiled && is_sparse(a_.terms)) {
+      for (size_t e = 0; e < width; ++e) {
+        value += (q_[q + e] + (biased ? kv_[bias + e] : Real(0.0f))) * kv_[row + e];
+      }
+      return value;
+    }
     const auto place = [&](size_t e) { return kv_[row + e]; };
     value = add_products(
         value, width, quads_,
@@ -134,15 +144,21 @@ void attend_tiles(const TwinScores& scores, const AttentionAttrs& a, const Memor
   const auto [b, h, i] = place;
   const size_t group = a.queries == 1 ? 1 : kTiledQueries;
   const size_t first = i / group * group, last = std::min<size_t>(first + group, a.queries) - 1;
-  const auto [begin, end] = scores.terms.key_range(first, last);
+  const TwinWalk walk(scores.terms, b, h, {first, last});
+  if (counts_keys(a)) {
+    y[0] = static_cast<float>(walk.count());
+    return;
+  }
   TwinQuery query(tiled_local_size(twin_caps(), a), a.value_width, scores.terms.sink(h));
   const size_t lanes = query.totals.lanes(), kv_head = h / (a.heads / a.kv_heads);
   std::vector<Real> weight(lanes);
-  for (size_t tile = begin; tile < end; tile += lanes) {
-    const size_t count = std::min(lanes, end - tile);
+  for (size_t tile = 0; tile < walk.count(); tile += lanes) {
+    const size_t count = std::min(lanes, walk.count() - tile);
     const Real before = query.highest;
     for (size_t n = 0; n < count; ++n) {
-      weight[n] = scores.score(b, h, i, tile + n, true);
+      const Real score = scores.score(b, h, i, walk.key(tile + n), true);
+      weight[n] = walk.counts(tile + n, i) ? score + walk.bias(tile + n)
+                                           : Real::of_bits(kSignBit | kInfinityBits);
       query.highest = keep_max(query.highest, weight[n]);
     }
     query.fade(online_fade(before, query.highest, scores.inverse_temperature));
@@ -157,11 +173,11 @@ void attend_tiles(const TwinScores& scores, const AttentionAttrs& a, const Memor
     }
     for (size_t e = 0; e < a.value_width; ++e) {
       for (const size_t n : seen) {
-        query.sums[e] += weight[n] * kv[head_element(a.v, b, kv_head, tile + n) + e];
+        query.sums[e] += weight[n] * kv[head_element(a.v, b, kv_head, walk.key(tile + n)) + e];
       }
       if (!scores.has(VKF_RELATIVE_VALUES)) continue;
       for (const size_t n : seen) {
-        query.sums[e] += weight[n] * scores.relative_value(h, i, tile + n, e);
+        query.sums[e] += weight[n] * scores.relative_value(h, i, walk.key(tile + n), e);
       }
     }
   }
@@ -173,11 +189,11 @@ bool twin_attention(TwinRun& run, const Node& node) {
   const auto& form = attrs_of<AttentionNodeAttrs>(node);
   if (std::holds_alternative<AttentionStepAttrs>(form)) return twin_attention_step(run, node);
   const auto& a = std::get<AttentionAttrs>(form);
-  if (is_sparse(a.terms) || counts_keys(a)) return false;
   const Memory &q = run.in(node, 0), &kv = run.in(node, 1);
-  const TwinScores scores(q, kv, TwinRun::has(node, 2) ? run.in(node, 2) : kv, a);
+  const TwinScores scores(q, kv, TwinRun::has(node, 2) ? run.in(node, 2) : kv, a,
+                          TwinTerms::Blocks::kWalked);
   Memory& y = run.out(node);
-  std::vector<Real> row(a.value_width);
+  std::vector<Real> row(counts_keys(a) ? 1 : a.value_width);
   for (size_t r = 0; r < size_t{a.batch} * a.heads * a.queries; ++r) {
     const size_t place[] = {r / a.queries / a.heads, r / a.queries % a.heads, r % a.queries};
     attend_tiles(scores, a, kv, place, row.data());
@@ -190,9 +206,9 @@ bool twin_attention(TwinRun& run, const Node& node) {
 bool twin_attention_weights(TwinRun& run, const Node& node) {
   const auto& chosen = attrs_of<AttentionWeightsAttrs>(node);
   const AttentionAttrs& a = chosen.attention;
-  if ((a.terms.flags & VKF_TERM_BLOCKS) != 0) return false;
   const Memory &q = run.in(node, 0), &kv = run.in(node, 1);
-  const TwinScores scores(q, kv, TwinRun::has(node, 2) ? run.in(node, 2) : kv, a);
+  const TwinScores scores(q, kv, TwinRun::has(node, 2) ? run.in(node, 2) : kv, a,
+                          TwinTerms::Blocks::kFound);
   const bool raw = chosen.result == AttentionWeightsAttrs::Result::kScores;
   Memory& y = run.out(node);
   const size_t keys = a.keys;

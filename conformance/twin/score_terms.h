@@ -25,12 +25,13 @@ inline size_t head_element(const HeadLayout& l, size_t b, size_t h, size_t t) {
   return l.offset + b * l.batch_stride + h * l.head_stride + t * l.row_stride;
 }
 
-// Block maps, whose kernels look for their entries, have no twin.
 struct TwinTerms {
   const Memory& words;
   ScoreTermsParams t;
   size_t heads, queries, keys;
   Real temperature;
+  // Who looks for the entries of a block map: the terms do, or a walk over keys does (twin_walk.h).
+  enum class Blocks : uint8_t { kFound, kWalked } blocks = Blocks::kFound;
 
   bool biased() const {
     return (score_kinds(t) & (VKF_KIND_BIAS | VKF_KIND_DISTANCE | VKF_KIND_SPARSE)) != 0;
@@ -54,7 +55,7 @@ struct TwinTerms {
                           flag(VKF_TERM_MASK_ONE_QUERY)};
       if (!words.bit(t.mask_offset + row_of(one, b, h, i) * row_words, j)) return false;
     }
-    return sparse_allowed(b, i, j);
+    return sparse_allowed(b, h, i, j);
   }
   Real bias(size_t b, size_t h, size_t i, size_t j) const {
     Real value = 0.0f;
@@ -67,6 +68,8 @@ struct TwinTerms {
       value = words[values + row_of(one, item, h, i) * keys + j];
     }
     if (t.slopes_offset != VKF_NO_TERM) value += distance_bias(b, h, i, j);
+    const size_t entry = finds_blocks() ? entry_of(b, h, i, j) : 0;
+    if (entry != 0) value += entry_bias(entry);
     return value;
   }
   // The keys that causal and windows leave to queries first ... last.
@@ -79,6 +82,28 @@ struct TwinTerms {
     if (flag(VKF_TERM_WINDOW_LEFT)) begin = std::max(begin, low - t.window_left);
     return {static_cast<size_t>(begin), static_cast<size_t>(std::max<int64_t>(end, 0))};
   }
+  // The word at which a sparse term begins.
+  size_t sparse(uint32_t which) const { return words.words[t.sparse_offset + which]; }
+  // The word at which the global tokens of an item begin.
+  size_t global_tokens(size_t b) const {
+    return sparse(VKF_SPARSE_GLOBAL) + b * (1 + (keys + 31) / 32 + keys);
+  }
+  // Whether being global lets a query see beyond causal and windows.
+  bool query_widens(size_t b, size_t i) const {
+    return flag(VKF_TERM_GLOBAL) && !flag(VKF_TERM_NO_GLOBAL_QUERIES) && is_global(b, i);
+  }
+  // The entries of a block map, two words each, that block `row` of the queries sees.
+  std::pair<size_t, size_t> entries_of(size_t b, size_t h, size_t row) const {
+    const size_t map = sparse(VKF_SPARSE_BLOCKS), size = words.words[map];
+    const size_t item = flag(VKF_TERM_BLOCKS_ONE_BATCH) ? 0 : b;
+    const size_t slice = flag(VKF_TERM_BLOCKS_ONE_HEAD) ? item : item * heads + h;
+    const size_t at = map + 1 + slice * ((queries + size - 1) / size) + row;
+    return {map + words.words[at], map + words.words[at + 1]};
+  }
+  // What an entry adds to its scores.
+  Real entry_bias(size_t entry) const {
+    return Real::of_bits(words.words[entry + 1]) * temperature;
+  }
   // -inf where the head has none.
   Real sink(size_t h) const {
     return flag(VKF_TERM_SINKS) ? words[t.sparse_offset + h]
@@ -90,22 +115,29 @@ struct TwinTerms {
     const size_t of_heads = one[1] ? 1 : heads, of_queries = one[2] ? 1 : queries;
     return ((one[0] ? 0 : b) * of_heads + (one[1] ? 0 : h)) * of_queries + (one[2] ? 0 : i);
   }
-  size_t sparse(uint32_t which) const { return words.words[t.sparse_offset + which]; }
-  bool is_global(size_t b, size_t token) const {
-    const size_t each = 1 + (keys + 31) / 32 + keys;
-    return words.bit(sparse(VKF_SPARSE_GLOBAL) + b * each + 1, token);
+  bool is_global(size_t b, size_t token) const { return words.bit(global_tokens(b) + 1, token); }
+  bool finds_blocks() const { return flag(VKF_TERM_BLOCKS) && blocks == Blocks::kFound; }
+  // The entry of query i's row that holds key j; 0 where there is none.
+  size_t entry_of(size_t b, size_t h, size_t i, size_t j) const {
+    const size_t size = words.words[sparse(VKF_SPARSE_BLOCKS)];
+    const auto [begin, end] = entries_of(b, h, i / size);
+    for (size_t entry = begin; entry < end; entry += 2) {
+      if (words.words[entry] == j / size) return entry;
+    }
+    return 0;
   }
   bool widened(size_t b, size_t i, size_t j) const {
     if (flag(VKF_TERM_GLOBAL) && is_global(b, j)) return true;
     if (flag(VKF_TERM_PREFIX) && j < words.words[sparse(VKF_SPARSE_PREFIX) + b]) return true;
-    return flag(VKF_TERM_GLOBAL) && !flag(VKF_TERM_NO_GLOBAL_QUERIES) && is_global(b, i);
+    return query_widens(b, i);
   }
-  bool sparse_allowed(size_t b, size_t i, size_t j) const {
+  bool sparse_allowed(size_t b, size_t h, size_t i, size_t j) const {
     if (flag(VKF_TERM_DOCUMENTS)) {
       const size_t first = sparse(VKF_SPARSE_DOCUMENTS) + b * 2 * keys;
       if (words.words[first + i] != words.words[first + j]) return false;
     }
     if (flag(VKF_TERM_GLOBAL) && flag(VKF_TERM_NO_GLOBAL_QUERIES) && is_global(b, i)) return false;
+    if (finds_blocks() && entry_of(b, h, i, j) == 0) return false;
     return !flag(VKF_TERM_MASKED_QUERIES) ||
            words.bit(t.key_mask_offset + b * ((keys + 31) / 32), i);
   }

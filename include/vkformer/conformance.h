@@ -57,11 +57,26 @@ struct ConformanceCheck {
   bool failed() const { return outcome == ConformanceOutcome::kFailed; }
 };
 
+// What the device computes in reproducible precision, as a digest that equal devices share
+// (fingerprint.h).
+struct ConformanceFingerprint {
+  // Hexadecimal; empty where the device cannot compute in that precision.
+  std::string digest;
+  // In the digest, and of these compared with the host.
+  int tensors = 0, compared_with_host = 0;
+  // The first that is not the host's, or why there is no digest.
+  std::string message;
+  double seconds = 0;
+};
+
 struct ConformanceReport {
   std::string vkformer;  // version
   ConformanceExtent extent = ConformanceExtent::kFull;
   DeviceInfo device;
   Tier tier = Tier::kBaseline;  // highest that was checked
+  // The first section of a run without filters. Where the host has other bits it is a failed check
+  // as well, by the name "fingerprint/quick/host" and the tier.
+  std::optional<ConformanceFingerprint> fingerprint;
   std::vector<ConformanceCheck> checks;
   std::vector<std::string> kernels_run;      // variants that some check ran
   std::vector<std::string> kernels_not_run;  // and those that none did, with the reason after it

@@ -4,6 +4,7 @@
 // Threading: a run wants its device for itself. Lifetime: nothing outlives a call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,15 +24,19 @@ struct FingerprintEntry {
   std::string name;    // of a check, "softmax/plain/normal/2x3x5x33", or of a layer of a model
   std::string tensor;  // of its output
   Shape shape;
-  uint64_t digest = 0;          // of all elements; every NaN counts as the same one
-  std::vector<uint32_t> parts;  // digests of up to 64 runs of elements of equal length
+  uint64_t digest = 0;  // Of all elements; every NaN counts as the same one.
+  // Digests of up to 64 runs of elements of equal length.
+  std::vector<uint32_t> parts;
+  // All elements, as they lie in memory, until a fingerprint has 64 MiB of these; empty after that.
+  std::vector<std::byte> values;
 };
 
 // The first entry that differs.
 struct FingerprintDifference {
   std::string name, tensor;
-  int64_t first = 0, last = 0;  // elements, of which one or more differ
-  std::string message;          // a sentence
+  // The first element that differs, twice; of an entry without values the run that it is in.
+  int64_t first = 0, last = 0;
+  std::string message;  // a sentence
 };
 
 struct Fingerprint {

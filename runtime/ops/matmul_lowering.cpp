@@ -44,7 +44,8 @@ MatmulChoice filling(const MatmulProblem& problem, const DeviceCaps& caps, Matmu
 
 MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps, Precision precision,
                          const MatmulChoice* wanted) {
-  const MatmulCall call{problem, caps, multiplies_halves(problem, caps, precision)};
+  const MatmulCall call{problem, caps, multiplies_halves(problem, caps, precision),
+                        precision == Precision::kReproducible};
   const auto takes = [&](const MatmulChoice& choice) {
     return strategy_row(choice.strategy).takes(call, choice);
   };
@@ -74,7 +75,8 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
                        Precision precision, const MatmulChoice& choice, uint32_t parts) {
   Dispatch d;
   d.label = node.label;
-  const MatmulCall call{problem, caps, multiplies_halves(problem, caps, precision)};
+  const MatmulCall call{problem, caps, multiplies_halves(problem, caps, precision),
+                        precision == Precision::kReproducible};
   strategy_row(choice.strategy).launch(d, call, choice, parts);
   MatmulParams params = problem.params;
   if (parts > 0) {

@@ -12,6 +12,7 @@ struct MatmulCall {
   const MatmulProblem& problem;
   const DeviceCaps& caps;
   bool halves = false;  // halves are multiplied where the strategy has kernels for it
+  bool reproducible = false;
 };
 
 struct MatmulStrategyRow {

@@ -6,12 +6,15 @@
 // (pin_arithmetic.cpp). An arithmetic A has F (f32), U (32-bit words) and B (truth values), and
 //   f(float), u(uint32_t)            constants
 //   add, sub, mul                    of F: one rounding each; denormals are zeros
+//   plus, minus, times               the same where denormals do not matter.
 //   bits(F), from_bits(U)            the same 32 bits
 //   to_float(U), to_word(F)          of a signed number; to_word drops the fraction
 //   floor(F)
 //   iadd, isub, imul, iand, ior, ixor, shift_left, shift_right (of U; zeros come in)
 //   equal, below (unsigned), less (signed), smaller (of F), both, either
 //   pick(B, x, y)                    x where B is true; of F and of U
+//
+// Denormals do not matter where no operand or result is one, or where the next sum loses it.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +60,7 @@ typename A::F flush(A& a, typename A::F x) {
 template <class A>
 typename A::F reciprocal_estimate(A& a, typename A::F m) {
   auto r = a.from_bits(a.isub(a.u(0x7ef311c3u), a.bits(m)));
-  for (int i = 0; i < 3; ++i) r = a.mul(r, a.sub(a.f(2.0f), a.mul(m, r)));
+  for (int i = 0; i < 3; ++i) r = a.times(r, a.minus(a.f(2.0f), a.times(m, r)));
   return r;
 }
 
@@ -65,7 +68,7 @@ typename A::F reciprocal_estimate(A& a, typename A::F m) {
 template <class A>
 typename A::F from_unsigned(A& a, typename A::U word) {
   const auto high = a.to_float(a.shift_right(word, a.u(16)));
-  return a.add(a.mul(high, a.f(65536.0f)), a.to_float(a.iand(word, a.u(0xffffu))));
+  return a.plus(a.times(high, a.f(65536.0f)), a.to_float(a.iand(word, a.u(0xffffu))));
 }
 
 // x / y, correctly rounded to the nearest even; denormals are zeros before and after.
@@ -80,12 +83,12 @@ typename A::F divide(A& a, typename A::F x, typename A::F y) {
   const auto r = reciprocal_estimate(a, m);
   // 1 where the quotient of the fractions is below 1.
   const auto shift = a.pick(a.below(n.fraction, d.fraction), a.u(1), a.u(0));
-  const auto scaled = a.mul(a.from_bits(a.ior(a.iand(n.word, mask), one)), r);
+  const auto scaled = a.times(a.from_bits(a.ior(a.iand(n.word, mask), one)), r);
   const auto lift = a.from_bits(a.shift_left(a.iadd(a.u(127 + 25), shift), a.u(23)));
-  auto q = a.to_word(a.mul(scaled, lift));
+  auto q = a.to_word(a.times(scaled, lift));
   const auto dividend = a.shift_left(n.fraction, a.iadd(a.u(25), shift));
   auto rest = a.isub(dividend, a.imul(q, d.fraction));
-  const auto off = a.to_word(a.mul(a.mul(a.to_float(rest), r), a.f(0x1p-23f)));
+  const auto off = a.to_word(a.times(a.times(a.to_float(rest), r), a.f(0x1p-23f)));
   q = a.iadd(q, off);
   rest = a.isub(rest, a.imul(off, d.fraction));
   const auto over = a.less(rest, a.u(0));
@@ -130,15 +133,15 @@ typename A::F square_root(A& a, typename A::F x) {
       a.ior(a.iand(p.word, a.u(0x007fffffu)), a.shift_left(a.iadd(a.u(127), odd), a.u(23))));
   // About 1 / sqrt(m): a linear guess on the bits, then Newton's iteration.
   auto y = a.from_bits(a.isub(a.u(0x5f3759dfu), a.shift_right(a.bits(m), a.u(1))));
-  const auto half = a.mul(m, a.f(0.5f));
+  const auto half = a.times(m, a.f(0.5f));
   for (int i = 0; i < 3; ++i) {
-    y = a.mul(y, a.sub(a.f(1.5f), a.mul(a.mul(half, y), y)));
+    y = a.times(y, a.minus(a.f(1.5f), a.times(a.times(half, y), y)));
   }
   // The root of fraction 2^(25 + odd) has 25 bits.
   const auto square = a.shift_left(p.fraction, a.iadd(a.u(25), odd));
-  auto root = a.to_word(a.mul(a.mul(m, y), a.f(0x1p24f)));
+  auto root = a.to_word(a.times(a.times(m, y), a.f(0x1p24f)));
   auto rest = a.isub(square, a.imul(root, root));
-  const auto off = a.to_word(a.mul(a.mul(a.to_float(rest), y), a.f(0x1p-25f)));
+  const auto off = a.to_word(a.times(a.times(a.to_float(rest), y), a.f(0x1p-25f)));
   root = a.iadd(root, off);
   rest = a.isub(square, a.imul(root, root));
   for (int i = 0; i < 2; ++i) {
@@ -169,19 +172,19 @@ typename A::F exponential(A& a, typename A::F x) {
   const auto low = a.smaller(x, a.f(-87.33654f));
   const auto high = a.smaller(a.f(88.72283f), x);
   const auto inside = a.pick(a.either(a.either(low, high), p.nan), a.f(0.0f), x);
-  const auto n = a.floor(a.add(a.mul(inside, a.f(1.44269504f)), a.f(0.5f)));
+  const auto n = a.floor(a.plus(a.times(inside, a.f(1.44269504f)), a.f(0.5f)));
   // ln 2 in two parts: the first has 15 bits, so that n times it is exact.
-  const auto r =
-      a.sub(a.sub(inside, a.mul(n, a.f(0.693145751953125f))), a.mul(n, a.f(1.42860677e-6f)));
+  const auto r = a.minus(a.minus(inside, a.times(n, a.f(0.693145751953125f))),
+                         a.times(n, a.f(1.42860677e-6f)));
   auto sum = a.f(1.0f / 5040);
   for (const float c : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f}) {
-    sum = a.add(a.mul(sum, r), a.f(c));
+    sum = a.plus(a.times(sum, r), a.f(c));
   }
-  sum = a.add(a.add(a.mul(a.mul(sum, r), r), r), a.f(1.0f));
+  sum = a.plus(a.plus(a.times(a.times(sum, r), r), r), a.f(1.0f));
   const auto whole = a.iadd(a.to_word(n), a.u(254));  // both exponents with their bias
   const auto first = a.shift_right(whole, a.u(1));
   const auto power = [&](typename A::U e) { return a.from_bits(a.shift_left(e, a.u(23))); };
-  auto y = a.mul(a.mul(sum, power(first)), power(a.isub(whole, first)));
+  auto y = a.times(a.times(sum, power(first)), power(a.isub(whole, first)));
   y = a.pick(low, a.f(0.0f), y);
   y = a.pick(high, a.from_bits(a.u(kInfinityBits)), y);
   return a.pick(p.nan, a.from_bits(a.u(kNanBits)), y);
@@ -196,17 +199,18 @@ typename A::F logarithm(A& a, typename A::F x) {
   const auto raised = a.iadd(a.isub(p.magnitude, a.u(0x3f3504f3u)), a.u(0x3f800000u));
   const auto e = a.isub(a.shift_right(raised, a.u(23)), a.u(127));
   const auto m = a.from_bits(a.isub(p.magnitude, a.shift_left(e, a.u(23))));
-  const auto f = a.sub(m, a.f(1.0f));
-  const auto s = divide(a, f, a.add(m, a.f(1.0f)));
-  const auto z = a.mul(s, s);
+  const auto f = a.minus(m, a.f(1.0f));
+  const auto s = divide(a, f, a.plus(m, a.f(1.0f)));
+  const auto z = a.times(s, s);
   auto sum = a.f(2.0f / 11);
-  for (const float c : {2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3}) sum = a.add(a.mul(sum, z), a.f(c));
+  for (const float c : {2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3})
+    sum = a.plus(a.times(sum, z), a.f(c));
   // 2 s = f - s f, which keeps the leading term exact.
-  const auto small = a.sub(a.mul(a.mul(sum, z), s), a.mul(s, f));
+  const auto small = a.minus(a.times(a.times(sum, z), s), a.times(s, f));
   const auto n = a.to_float(e);
   // As in `exponential`: n times the first part of ln 2 is exact.
-  const auto tail = a.add(small, a.mul(n, a.f(1.42860677e-6f)));
-  auto y = a.add(a.mul(n, a.f(0.693145751953125f)), a.add(f, tail));
+  const auto tail = a.plus(small, a.times(n, a.f(1.42860677e-6f)));
+  auto y = a.plus(a.times(n, a.f(0.693145751953125f)), a.plus(f, tail));
   y = a.pick(p.infinite, x, y);
   const auto negative = a.less(p.word, a.u(0));
   y = a.pick(a.either(p.nan, negative), a.from_bits(a.u(kNanBits)), y);
@@ -226,7 +230,8 @@ typename A::F from_half(A& a, typename A::U half) {
   const auto magnitude = a.shift_left(a.iand(half, a.u(0x7fffu)), a.u(13));
   const auto normal = a.iadd(magnitude, a.u(112u << 23));
   // 2^-14 (1 + fraction) - 2^-14
-  const auto small = a.bits(a.sub(a.from_bits(a.iadd(magnitude, a.u(113u << 23))), a.f(0x1p-14f)));
+  const auto small =
+      a.bits(a.minus(a.from_bits(a.iadd(magnitude, a.u(113u << 23))), a.f(0x1p-14f)));
   const auto special = a.ior(magnitude, a.u(kInfinityBits));
   auto word = a.pick(a.below(magnitude, a.u(0x00800000u)), small, normal);
   word = a.pick(a.below(magnitude, a.u(0x0f800000u)), word, special);
@@ -242,7 +247,7 @@ typename A::U to_half(A& a, typename A::F x) {
   const auto biased = a.isub(p.magnitude, a.u(112u << 23));
   const auto normal = a.shift_right(a.iadd(a.iadd(biased, a.u(0x0fffu)), parity), a.u(13));
   // Adding 0.5 rounds at the place of the last bit of a denormal half.
-  const auto small = a.isub(a.bits(a.add(a.from_bits(p.magnitude), a.f(0.5f))), a.u(0x3f000000u));
+  const auto small = a.isub(a.bits(a.plus(a.from_bits(p.magnitude), a.f(0.5f))), a.u(0x3f000000u));
   auto word = a.pick(a.below(p.magnitude, a.u(113u << 23)), small, normal);
   word = a.pick(a.below(p.magnitude, a.u(0x477ff000u)), word, a.u(0x7c00u));
   word = a.pick(p.nan, a.u(0x7e00u), word);

@@ -30,6 +30,9 @@ struct HostArithmetic {
     const bool tiny = std::fabs(exact) < 0x1p-126 * (1 - 0x1p-25);
     return tiny ? std::copysign(0.0f, static_cast<F>(exact)) : static_cast<F>(exact);
   }
+  F plus(F x, F y) const { return add(x, y); }
+  F minus(F x, F y) const { return sub(x, y); }
+  F times(F x, F y) const { return mul(x, y); }
   U bits(F x) const { return std::bit_cast<U>(x); }
   F from_bits(U x) const { return std::bit_cast<F>(x); }
   F to_float(U x) const { return static_cast<F>(static_cast<int32_t>(x)); }

@@ -27,22 +27,19 @@ void SpirvIds::learn(uint32_t op, std::span<const uint32_t> in) {
 }
 
 // Whether a product near the least normal number is zero depends on where a device rounds it, and
-// it may make it zero or not. So the product with one factor 2^32 times as large decides.
+// it may make it zero or not. So the product with one factor 2^32 times as large decides. Where
+// that factor overflows, the product is not near, or the other factor is 0 and this one no number.
 SpirvArithmetic::F SpirvArithmetic::guarded_product(F x, F y) {
   x = guarded(x);
   y = guarded(y);
-  const F product = rounded_only(kOpFMul, x, y);
-  const U word = bits(product);
-  const U magnitude = iand(word, u(~kSignBit));
-  const U x_magnitude = iand(bits(x), u(~kSignBit));
-  const U y_magnitude = iand(bits(y), u(~kSignBit));
-  const B x_is_less = below(x_magnitude, y_magnitude);
-  const F lesser = from_bits(pick(x_is_less, x_magnitude, y_magnitude));
-  const F greater = from_bits(pick(x_is_less, y_magnitude, x_magnitude));
-  const F scaled = rounded_only(kOpFMul, rounded_only(kOpFMul, lesser, f(0x1p32f)), greater);
+  const U word = bits(times(x, y));
+  const U scaled = bits(times(times(x, f(0x1p32f)), y));
+  const F size = from_bits(iand(scaled, u(~kSignBit)));
+  // Of no number this is false.
+  const B normal = truth(kOpFOrdLessThan, f(0x1.fffffep-95f).id, size.id);
   const U sign = iand(ixor(bits(x), bits(y)), u(kSignBit));
-  const U least = pick(below(bits(scaled), u(0x10800000u)), u(0), u(kLeastNormalBits));  // 2^-94
-  const B is_near = below(magnitude, u(kLeastNormalBits + 1));
+  const U least = pick(normal, u(kLeastNormalBits), u(0));
+  const B is_near = below(iand(word, u(~kSignBit)), u(kLeastNormalBits + 1));
   const F result = from_bits(pick(is_near, ior(least, sign), word));
   ids_.set_clean(result.id);
   return result;

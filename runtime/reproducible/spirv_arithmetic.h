@@ -76,6 +76,9 @@ class SpirvArithmetic {
   F add(F x, F y) { return rounded(spirv::kOpFAdd, x, y); }
   F sub(F x, F y) { return rounded(spirv::kOpFSub, x, y); }
   F mul(F x, F y) { return guards_ ? guarded_product(x, y) : rounded(spirv::kOpFMul, x, y); }
+  F plus(F x, F y) { return rounded_only(spirv::kOpFAdd, x, y); }
+  F minus(F x, F y) { return rounded_only(spirv::kOpFSub, x, y); }
+  F times(F x, F y) { return rounded_only(spirv::kOpFMul, x, y); }
   U bits(F x) { return {put(spirv::kOpBitcast, ids_.word_type(), {x.id})}; }
   F from_bits(U x) { return {put(spirv::kOpBitcast, ids_.float_type(), {x.id})}; }
   F to_float(U x) { return {put(spirv::kOpConvertSToF, ids_.float_type(), {x.id})}; }

@@ -226,8 +226,10 @@ void launch_stationary(Dispatch& d, const MatmulCall& call, const MatmulChoice&,
       blocks <= 1 ? kMostRows : ceil_div(ceil_div(p.m, blocks), kRowsStep) * kRowsStep;
   d.kernel = steps == kHeldSteps ? KernelId::matmul_stationary__f32_any_f32_tables
                                  : KernelId::matmul_stationary__f32_any_f32_tables_short;
+  // Kernels that finish add a 0, which makes 0 of -0; in reproducible precision this one does too.
+  const uint32_t always = call.reproducible ? kTermFinish : 0;
   d.set_constants(MatmulStationaryConstants{.activation = apart ? kActivationNone : p.activation,
-                                            .terms = apart ? 0 : terms_of(p),
+                                            .terms = apart ? 0 : terms_of(p) | always,
                                             .rows = rows,
                                             .format = format_of(problem)});
   d.table_binding = 0;

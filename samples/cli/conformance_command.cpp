@@ -46,6 +46,15 @@ void print_table(const ConformanceReport& report) {
     (c.failed() ? s.failed : c.message.empty() ? s.passed : s.expected)++;
     if (!c.failed()) s.error = std::max(s.error, c.error);
   }
+  if (report.fingerprint) {
+    const ConformanceFingerprint& f = *report.fingerprint;
+    print_line(padded("fingerprint", 22) + f.digest +
+               (f.digest.empty()
+                    ? f.message
+                    : "  " + std::to_string(f.tensors) + " tensors, " +
+                          std::to_string(f.compared_with_host) + " compared with the host"));
+    print_line("");
+  }
   print_line(padded("operator", 22) + padded("tier", 10) +
              " passed  failed  expected  error/allowed");
   for (const auto& [name, s] : sums) {

@@ -110,7 +110,21 @@ TEST_SUITE("gpu") {
     REQUIRE(difference.has_value());
     CHECK(difference->name == taken.entries[3].name);
     CHECK(difference->last == element_count(taken.entries[3].shape) - 1);
-    for (const char* wrong : {"", "[]", "{}", "{\"format\":\"vkformer fingerprint 1\"}", "null"}) {
+    // Values tell the element.
+    const size_t element = 5;
+    other.entries[3].values[4 * element + 1] ^= std::byte{1};
+    const auto exact =
+        compare_fingerprints(taken, *parse_fingerprint_json(fingerprint_json(other)));
+    REQUIRE(exact.has_value());
+    CHECK(exact->first == element);
+    CHECK(exact->last == element);
+    CHECK_MESSAGE(exact->message.find("at element 5: its bits are ") != std::string::npos,
+                  exact->message);
+    // Values that do not fit the shape, or are none.
+    const size_t values = text.find("\"values\": \"") + 11;
+    CHECK_FALSE(parse_fingerprint_json(std::string(text).insert(values, "00")).ok());
+    CHECK_FALSE(parse_fingerprint_json(std::string(text).replace(values, 2, "0g")).ok());
+    for (const char* wrong : {"", "[]", "{}", "{\"format\":\"vkformer fingerprint 2\"}", "null"}) {
       CHECK_FALSE(parse_fingerprint_json(wrong).ok());
     }
   }

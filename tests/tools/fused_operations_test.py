@@ -45,6 +45,9 @@ ACO_FUSED = (
     "\tv_fma_f32 v1, v2, v3, v4                                    ; d613",
     "\tv_fmac_f32_e32 v1, v2, v3                                   ; 562e",
     "\tv_fmaak_f32 v1, v2, v3, 0x3f800000                          ; 5a02",
+    "\tv_fmamk_f32 v1, v2, 0x47800001, v3                          ; 5802",
+    "\tv_fmac_f32_e32 v7, s35, v6                                  ; 560e",
+    "\tv_dual_fmac_f32 v4, 2.0, v5 :: v_dual_fmac_f32 v1, v2, v3   ; c806",
     "\tv_mad_f32 v1, v2, v3, v4                                    ; d1c1",
     "\tv_mac_f32_e32 v1, v2, v3                                    ; 2c02",
     "\tv_mac_legacy_f32_e32 v1, v2, v3                             ; 0c02",
@@ -67,6 +70,12 @@ ACO_APART = (
     "\tv_pk_mad_u16 v1, v2, v3, v4                                 ; cc09",
     "\tv_dot4_i32_iu8 v1, v2, v3, v4                               ; cc16",
     "\ts_mul_i32 s1, s2, s3                                        ; 9681",
+    # Products with powers of two are exact.
+    "\tv_fmamk_f32 v2, v2, 0x47800000, v3                          ; 5804",
+    "\tv_fma_f32 v14, 0x4f000000, v14, 0.5                         ; d613",
+    "\tv_dual_mul_f32 v1, v2, v3 :: v_dual_fmac_f32 v4, -2.0, v5   ; c806",
+    "\ts_mov_b32 s34, 0x47800000                                   ; bea2",
+    "\tv_fmac_f32_e32 v7, s34, v6                                  ; 560e",
 )
 IR3 = """\
 mov.f32f32 r0.x, c0.x
@@ -75,12 +84,9 @@ l12:
 end
 ; CL prog 56/1: 12 instr, 3 nops
 """
-IR3_FUSED = (
-    "(rpt3)mad.f32 r20.w, (r)c509.x, (r)r20.w, (r)r3.y",
-    "(nop3) mad.f32 r21.w, c509.x, r20.w, r3.y",
-    "mad.f16 hr1.x, hr2.x, hr3.x, hr4.x",
-)
+IR3_FUSED = ()
 IR3_APART = (
+    "(rpt3)mad.f32 r20.w, (r)c509.x, (r)r20.w, (r)r3.y",  # rounds its product
     "mul.f r1.x, r2.x, r3.x",
     "(rpt3)add.f r1.x, (r)r2.x, (r)r3.x",
     "mad.u24 r1.x, r2.x, r3.x, r4.x",
@@ -114,8 +120,13 @@ block0 {{
    stop
 }} -> block1
 """
-AGX_FUSED = ("   r1 = ffma r2, r3, r4", "   $r5 = ffma.sat r2, r3, r4", "   h5 = hfma r2, r3, r4", "   r5 = fma r1, r2, r3")
-AGX_APART = ("   r1 = fmul r2, r3", "   r1 = fadd r2, r3", "   r1 = imad r2, r3, r4, #0", "   h1 = hmul r2, r3")
+AGX_FUSED = ("   r1 = ffma r2, r3, r4", "   11 = ffma 9, 6, 6", "   r1 = ffma r2, r3, 1.0", "   $r5 = ffma.sat r2, r3, r4", "   h5 = hfma r2, r3, r4", "   r5 = fma r1, r2, r3")
+AGX_APART = ("   r1 = fmul r2, r3", "   r1 = fadd r2, r3", "   r1 = imad r2, r3, r4, #0", "   h1 = hmul r2, r3",
+             # The reciprocal inside a division of integers.
+             " 2fa: 8a298082               rcp      $r10, $r0", " 2fe: ba01c04a2930           ffma     $r0, ^r0.neg, $r10, 1.0",
+             " 304: ba81c04229940200       ffma     $r0, ^r0, $r10, $r10", "    32      %6 = frcp %5",
+             "    32      %9 = ffma %8, %6, %7 (1.000000)", "    32     %10 = ffma %9, %6, %6", "   6 = rcp 5",
+             "   9 = ffma 5.neg, 6, #1.000000", "   10 = ffma 9, 6, 6")
 
 SETS = {"nak": (NAK, NAK_FUSED, NAK_APART), "aco": (ACO, ACO_FUSED, ACO_APART), "ir3": (IR3, IR3_FUSED, IR3_APART),
         "brw": (BRW, BRW_FUSED, BRW_APART), "agx": (AGX, AGX_FUSED, AGX_APART)}
@@ -154,7 +165,7 @@ class FusedOperationsTest(unittest.TestCase):
     def test_every_text_is_read_and_others_are_passed_over(self):
         texts = {f"{name}.txt": text.format("\n".join(apart)) for name, (text, _, apart) in SETS.items()}
         texts["nir.txt"] = "32     %5 = ffma %1, %2, %3\n"
-        texts["wrong.txt"] = IR3.format(IR3_FUSED[0])
+        texts["wrong.txt"] = NAK.format(NAK_FUSED[0])
         ran = self.run_on(texts)
         self.assertEqual(ran.returncode, 1)
         self.assertEqual(ran.stdout.count("fused multiply-adds, the first"), 1)
