@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <string_view>
 
 #include "kernels/catalogue.h"
 #include "kernels/reflect.h"
@@ -12,11 +13,13 @@
 namespace vkformer::testing {
 namespace {
 
+// All but what precision int8 alone runs: its rounding has no form here, and needs none.
 std::vector<KernelId> baseline_kernels() {
   std::vector<KernelId> list;
   for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {
     const auto id = static_cast<KernelId>(i);
-    if (kernel_info(id).features == 0) list.push_back(id);
+    const bool of_int8 = std::string_view(kernel_info(id).name).starts_with("quantize_rows");
+    if (kernel_info(id).features == 0 && !of_int8) list.push_back(id);
   }
   return list;
 }
