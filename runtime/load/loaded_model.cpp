@@ -16,6 +16,9 @@ namespace {
 // Of a weight, what is copied at once where somebody watches (ModelOptions::before_copy).
 constexpr size_t kMostPiece = size_t{1} << 20;  // bytes
 
+// A weight of fewer bytes is packed before another thread has woken up.
+constexpr size_t kSharedWeight = size_t{1} << 20;
+
 // Weights share buffers of about this size; a larger weight has its own buffer.
 constexpr uint64_t kChunkBytes = 32ull << 20;
 
@@ -325,7 +328,8 @@ Status LoadedModel::upload_weight(size_t index, const Checkpoint& checkpoint,
                                   const std::function<void(uint64_t bytes)>& before_copy) const {
   packed.resize(weights_[index].bytes);
   // Who copies in portions does so beside frames, whose cores are the host's.
-  const Helpers helpers = before_copy ? Helpers{} : device_->helpers();
+  const bool alone = before_copy || packed.size() < kSharedWeight;
+  const Helpers helpers = alone ? Helpers{} : device_->helpers();
   VKF_CHECK(pack_weight(weights_[index], checkpoint, packed, helpers));
   return copy_weight(index, packed, before_copy);
 }
