@@ -241,9 +241,17 @@ TEST_SUITE("gpu") {
 
 TEST_SUITE("cpu") {
   TEST_CASE("a conformance report survives JSON, and its pages hold no raw markup") {
-    const ConformanceReport report = small_report();
+    ConformanceReport report = small_report();
+    CHECK_FALSE(parse_conformance_json(conformance_json(report))->fingerprint.has_value());
+    report.fingerprint = {"0123456789abcdef", 40, 38, "<wrong> bits", 1.5};
     const auto back = parse_conformance_json(conformance_json(report));
     REQUIRE_MESSAGE(back.ok(), back.error().message);
+    REQUIRE(back->fingerprint.has_value());
+    CHECK(back->fingerprint->digest == report.fingerprint->digest);
+    CHECK(back->fingerprint->tensors == 40);
+    CHECK(back->fingerprint->compared_with_host == 38);
+    CHECK(back->fingerprint->message == report.fingerprint->message);
+    CHECK(conformance_html(report).find(report.fingerprint->digest) != std::string::npos);
     CHECK(back->device.name == report.device.name);
     CHECK(back->checks.size() == 2);
     CHECK(back->checks[1].outcome == ConformanceOutcome::kFailed);
