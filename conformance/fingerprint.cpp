@@ -12,6 +12,7 @@
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "base/message.h"
+#include "base/sha256.h"
 #include "conformance/cases.h"
 #include "conformance/host_twin.h"
 #include "conformance/search_cases.h"
@@ -322,14 +323,7 @@ FingerprintDocument entry_json(const FingerprintEntry& e) {
                            {"shape", e.shape},
                            {"digest", hex_text(e.digest)},
                            {"parts", parts}};
-  if (e.values.empty()) return json;
-  // Two digits of each byte.
-  std::string values;
-  for (const std::byte b : e.values) {
-    values += kHexDigits[std::to_integer<size_t>(b) >> 4];
-    values += kHexDigits[std::to_integer<size_t>(b) & 15u];
-  }
-  json["values"] = std::move(values);
+  if (!e.values.empty()) json["values"] = hexadecimal(e.values);
   return json;
 }
 

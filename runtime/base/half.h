@@ -8,8 +8,8 @@
 namespace vkformer {
 
 // IEEE 754 binary16 (1 sign bit, 5 exponent bits with bias 15, 10 fraction bits), rounded to
-// nearest even. What rounds beyond 65,504 becomes infinity; NaN stays NaN. Of integer operations,
-// but for subnormal results: a host may have unmasked floating-point exceptions.
+// nearest even. What rounds beyond 65,504 becomes infinity; NaN stays NaN. Integer operations
+// alone, since a host may have unmasked floating-point exceptions.
 inline uint16_t half_from_float(float value) {
   constexpr uint32_t kInfinity = 0x7f800000;      // of f32
   constexpr uint32_t kOverflow = 0x477ff000;      // 65,520, half-way to what binary16 lacks

@@ -161,10 +161,10 @@ std::array<std::byte, 32> sha256(std::span<const std::byte> bytes) {
   return hash.digest();
 }
 
-std::string hexadecimal(const std::array<std::byte, 32>& digest) {
+std::string hexadecimal(std::span<const std::byte> bytes) {
   constexpr const char* kDigits = "0123456789abcdef";
   std::string text;
-  for (const std::byte byte : digest) {
+  for (const std::byte byte : bytes) {
     text += kDigits[std::to_integer<size_t>(byte >> 4)];
     text += kDigits[std::to_integer<size_t>(byte & std::byte{15})];
   }

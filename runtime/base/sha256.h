@@ -32,7 +32,7 @@ class Sha256 {
 };
 
 std::array<std::byte, 32> sha256(std::span<const std::byte> bytes);
-// 64 digits in lower case.
-std::string hexadecimal(const std::array<std::byte, 32>& digest);
+// Two digits of each byte, in lower case.
+std::string hexadecimal(std::span<const std::byte> bytes);
 
 }  // namespace vkformer

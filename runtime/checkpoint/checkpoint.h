@@ -55,8 +55,6 @@ class Checkpoint {
   void note_read(const std::string& name) const {
     if (reads_ != nullptr) reads_->insert(name);
   }
-  // The files, for whoever copies them.
-  const std::vector<SafetensorsFile>& files() const { return files_; }
   // All tensors, in name order.
   std::vector<std::string> names() const;
   // Where the model's other files are.

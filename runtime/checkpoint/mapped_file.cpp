@@ -28,7 +28,6 @@
 #endif
 
 #include "base/check.h"
-#include "base/message.h"
 
 namespace vkformer {
 
@@ -85,13 +84,6 @@ MappedFile MappedFile::from_bytes(std::vector<std::byte> bytes, std::string name
 
 Result<MappedFile> MappedFile::sparse(size_t size, std::vector<ByteRange> ranges,
                                       std::span<const std::byte> bytes, std::string name) {
-  size_t stored = 0;
-  for (const ByteRange& range : ranges) stored += range.end - range.begin;
-  if (stored != bytes.size()) {
-    return invalid_file(
-        message({"File [", name, "] has ", bytes.size(), " bytes for ranges of ", stored,
-                 " in sum. Pack the model again, or copy the file again."}));
-  }
   const std::shared_ptr<std::byte> whole = zero_bytes(size);
   if (whole == nullptr && size > 0) return file_error(name, "cannot be mapped", ENOMEM);
   for (const ByteRange& range : ranges) {

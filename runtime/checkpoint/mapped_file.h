@@ -35,9 +35,9 @@ class MappedFile {
   static MappedFile share(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                           std::string name);
 
-  // A file of `size` bytes of which only `ranges` are there, in order and apart: `bytes` has them
-  // one after the other. The others read as zeros, and take no memory where the system has maps.
-  // An error says that the bytes are not those of the ranges, or that no addresses are left.
+  // A file of `size` bytes of which only `ranges` are there, in order and apart: `bytes` has just
+  // these, one after the other. The others read as zeros, and take no memory where the system has
+  // maps. An error says that no addresses are left.
   static Result<MappedFile> sparse(size_t size, std::vector<ByteRange> ranges,
                                    std::span<const std::byte> bytes, std::string name);
 

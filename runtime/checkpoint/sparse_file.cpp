@@ -42,7 +42,7 @@ Result<MappedFile> read_sparse(std::string_view ranges, std::span<const std::byt
     return damaged(label, {"it stands for ", size, " bytes, but 0 to ", kMostBytes, " may be."});
   }
   std::vector<ByteRange> found;
-  size_t last = 0;
+  size_t last = 0, sum = 0;
   for (const std::vector<int64_t>& row : rows) {
     const bool apart = row.size() == 2 && row[0] >= static_cast<int64_t>(last) &&
                        row[0] <= row[1] && row[1] <= size;
@@ -53,6 +53,10 @@ Result<MappedFile> read_sparse(std::string_view ranges, std::span<const std::byt
     }
     last = static_cast<size_t>(row[1]);
     found.push_back({static_cast<size_t>(row[0]), last});
+    sum += last - found.back().begin;
+  }
+  if (sum != stored.size()) {
+    return damaged(label, {"it has ", stored.size(), " bytes for ranges of ", sum, " in sum."});
   }
   return MappedFile::sparse(static_cast<size_t>(size), std::move(found), stored, label);
 }

@@ -357,10 +357,10 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
   s.caps.device_class = device_class(s.properties.deviceType);
   s.caps.max_dispatch_flops = dispatch_flops(s.caps.device_class);
   VKF_ASSIGN(s.extensions, device_extensions(api, physical));
-  if (s.version >= VK_API_VERSION_1_1 && s.offers(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) {
-    s.memory_budget = api.GetPhysicalDeviceMemoryProperties2;
-  }
   if (s.version >= VK_API_VERSION_1_1) {
+    if (s.offers(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) {
+      s.memory_budget = api.GetPhysicalDeviceMemoryProperties2;
+    }
     PropertyChain chain;
     chain.ask(api, s);
     VKF_CHECK(ask_features(api, s, chain));

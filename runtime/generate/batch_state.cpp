@@ -60,7 +60,7 @@ Status check_options(const BatchOptions& o, const ModelFacts& facts) {
   VKF_CHECK(check_range("waiting_of_client", o.waiting_of_client, 0, kMost));
   VKF_CHECK(check_range("running_of_client", o.running_of_client, 0, kMost));
   VKF_CHECK(check_range("source", o.source, 0, has_encoder(facts) ? facts.max_source : 0));
-  VKF_CHECK(check_range("drafts", o.draft_tokens, 1, 64));
+  VKF_CHECK(check_range("draft_tokens", o.draft_tokens, 1, 64));
   VKF_CHECK(check_range("lookup", o.lookup, 0, 64));
   const bool rolls = o.context && facts.rolling == ModelFacts::Rolling::kFree;
   VKF_CHECK(check_range("capacity", o.capacity, 0, rolls ? kMostPositions : facts.max_target));
@@ -150,7 +150,7 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
     if (has_encoder(small)) {
       return unsupported(
           message({"[draft] a ", small.architecture,
-                   " reads an input of its own; a draft is one decoder, which drafts by "
+                   " reads an input of its own; a draft is one decoder, which continues "
                    "what was generated"}));
     }
     if (small.target_vocab != facts.target_vocab) {
@@ -409,7 +409,7 @@ std::vector<BatchState::Turn> BatchState::share_slots() const {
   return turns;
 }
 
-// What is left of the slots then goes to drafts, shared out evenly.
+// What is left of the slots then goes to draft tokens, shared out evenly.
 Status BatchState::add_drafts(std::vector<Turn>& turns) {
   if (draft_ == nullptr && options_.lookup == 0) return {};
   size_t spare = static_cast<size_t>(options_.step_tokens);

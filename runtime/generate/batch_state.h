@@ -93,15 +93,15 @@ class BatchState {
   Status encode_sources();
   std::vector<Turn> share_slots() const;
   Status add_drafts(std::vector<Turn>& turns);
-  // Omits the drafts behind the first that a grammar does not allow.
+  // Omits the draft tokens from the first on that a grammar does not allow.
   static void trim_drafts(const Request& request, std::vector<uint32_t>& drafts);
-  // Feeds a turn's drafts behind its last token, and says how tokens are chosen behind each.
+  // Feeds a turn's draft tokens after its last token, and says how a token is chosen after each.
   void choose_behind(const Turn& turn, std::vector<FedToken>& fed, std::vector<SlotChoice>& choices,
                      std::vector<Place>& places) const;
   // Where tokens were chosen, turn by turn.
   Result<std::vector<Place>> run(const std::vector<Turn>& turns);
   Status take_step(std::vector<Turn>& turns, std::vector<BatchWork>& gained);
-  // Takes what was chosen behind a turn's tokens, as far as its drafts were right.
+  // Takes what was chosen after a turn's tokens, as far as its draft tokens were right.
   BatchWork take_tokens(const Turn& turn, std::span<const Place> places);
   // Takes one; false where nothing comes behind it.
   static bool take_token(Request& request, const Place& place, BatchWork& gained);

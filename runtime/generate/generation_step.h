@@ -15,11 +15,11 @@ struct GenerationKey {
   StepShape shape;
   uint32_t candidates = 1;  // K
   // How a step ends.
-  //   kPlain       the GPU takes the best tokens and writes the next step's input
-  //   kScored      the same, after token_scores, and token_sample where there are no beams
+  //   kPlain         the GPU takes the best tokens and writes the next step's input
+  //   kScored        the same, after token_scores, and token_sample where there are no beams
   //   kSampledBeams  the same, with beams that are sampled
-  //   kSlots       the GPU chooses a token for every slot; the host feeds the next step
-  //   kHost        the host chooses by logits (R, V) and last_hidden_state (R, D)
+  //   kSlots         the GPU chooses a token for every slot; the host feeds the next step
+  //   kHost          the host chooses by logits (R, V) and last_hidden_state (R, D)
   enum class Choice : uint8_t {
     kPlain,
     kScored,

@@ -1,5 +1,5 @@
-// Draft tokens without a model: what stood behind the same last tokens where they
-// came before in the text (Saxena 2023, "Prompt Lookup Decoding").
+// Draft tokens without a model: what followed the same last tokens where they came before in the
+// text (Saxena 2023, "Prompt Lookup Decoding").
 #pragma once
 
 #include <cstdint>

@@ -118,7 +118,7 @@ Status write_pack(PackContents& contents, const std::string& target) {
   return replace_file(target, pieces);
 }
 
-// Of a safetensors file the header, and the tensors that loading reads: `reads` and the small ones.
+// Of a safetensors file the header, the tensors that loading reads, and the small ones.
 Result<SparseFile> without_weights(const MappedFile& whole, const std::set<std::string>& reads) {
   constexpr size_t kSmall = 4096;  // bytes
   VKF_ASSIGN(const SafetensorsFile file,
@@ -129,10 +129,9 @@ Result<SparseFile> without_weights(const MappedFile& whole, const std::set<std::
   for (const auto& [name, view] : file.tensors()) {
     const auto at = static_cast<size_t>(view.bytes.data() - begin);
     header = std::min(header, at);
-    const bool read = std::any_of(reads.begin(), reads.end(), [&](const std::string& wanted) {
-      return name == wanted || name == scales_name(wanted) || name == minima_name(wanted);
-    });
-    if (read || view.bytes.size() <= kSmall) stored.push_back({at, at + view.bytes.size()});
+    if (reads.contains(name) || view.bytes.size() <= kSmall) {
+      stored.push_back({at, at + view.bytes.size()});
+    }
   }
   stored.push_back({0, header});
   std::sort(stored.begin(), stored.end(),
@@ -153,6 +152,10 @@ Status add_device_weights(const std::string& model, PackContents& contents) {
   const size_t others = std::max(1u, std::thread::hardware_concurrency()) - 1;
   JobThreads threads(std::max<size_t>(1, others));
   const Helpers helpers{[&](std::function<void()> job) { threads.run(std::move(job)); }, others};
+  std::set<std::string> reads = *read.reads;
+  for (const std::string& name : *read.reads) {
+    reads.insert({scales_name(name), minima_name(name)});
+  }
   PackContents made;
   const auto add = [&](const std::string& name, std::vector<std::byte> bytes) {
     made.opened.push_back(MappedFile::from_bytes(std::move(bytes), name));
@@ -169,7 +172,7 @@ Status add_device_weights(const std::string& model, PackContents& contents) {
       made.files.push_back(contents.files[i]);
       continue;
     }
-    VKF_ASSIGN(SparseFile sparse, without_weights(contents.opened[i], *read.reads));
+    VKF_ASSIGN(SparseFile sparse, without_weights(contents.opened[i], reads));
     add_text(name + kRangesEnding, sparse.ranges);
     add(name + kStoredEnding, std::move(sparse.stored));
   }

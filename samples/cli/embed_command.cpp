@@ -40,10 +40,10 @@ Result<std::vector<Json>> embed(Embedder& embedder, const std::vector<Json>& inp
   const auto width = static_cast<size_t>(vectors->shape[1]);
   std::vector<Json> answers(inputs.size());
   if (vectors->dtype != DType::kF32) {
-    for (size_t i = 0; i < vectors->bytes.size(); ++i) {
-      const auto byte = std::to_integer<uint8_t>(vectors->bytes[i]);
-      const int value = vectors->dtype == DType::kI8 ? static_cast<int8_t>(byte) : int{byte};
-      answers[i / width]["embedding"].push_back(value);
+    const Result<std::vector<int64_t>> integers = vectors->to_ints();
+    if (!integers) return integers.error();
+    for (size_t i = 0; i < integers->size(); ++i) {
+      answers[i / width]["embedding"].push_back((*integers)[i]);
     }
     return answers;
   }
