@@ -23,7 +23,7 @@ struct QuantiseOptions {
 };
 
 struct GgufOptions {
-  // kF32, kF16, kBF16, kQ8_0, kQ4_0 or kQ4_1.
+  // Any but kAsStored, kQ8, kQ4 and kQ4M.
   WeightFormat weights = WeightFormat::kQ8_0;
   // Merged into the weights that they change.
   std::vector<AdapterChoice> adapters = {};

@@ -1,11 +1,22 @@
 #include "base/work_sharing.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <list>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 namespace vkformer {
+
+CoreThreads::CoreThreads()
+    : count_(std::max(1u, std::thread::hardware_concurrency()) - 1),
+      threads_(std::max<size_t>(1, count_)) {}
+
+Helpers CoreThreads::helpers() {
+  return {[this](std::function<void()> job) { threads_.run(std::move(job)); }, count_};
+}
 
 void share_work(const Helpers& helpers, size_t count, const std::function<void(size_t)>& piece) {
   std::atomic<size_t> next{0};

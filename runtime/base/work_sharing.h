@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/background_task.h"
+#include "base/job_threads.h"
 
 namespace vkformer {
 
@@ -12,6 +13,18 @@ namespace vkformer {
 struct Helpers {
   BackgroundTask::Jobs jobs;
   size_t most = 0;
+};
+
+// A thread for every other core of the machine, for work without a device, whose owner would say
+// how many threads it may have.
+class CoreThreads {
+ public:
+  CoreThreads();
+  Helpers helpers();
+
+ private:
+  const size_t count_;
+  JobThreads threads_;
 };
 
 // Calls piece(0) ... piece(count - 1), each once and in any order, and returns when all are done.

@@ -96,13 +96,13 @@ bool holds_scales(GgmlType type, const std::byte* block) {
   return true;
 }
 
-Error cannot_hold(GgmlType type, const std::string& name, float weight) {
+}  // namespace
+
+Error ggml_cannot_hold(GgmlType type, const std::string& name, float weight) {
   return unsupported(message({"[", name, "] holds ", weight, " near what ",
                               ggml_type_facts(static_cast<uint32_t>(type))->name,
                               " cannot store; choose bf16 or f32."}));
 }
-
-}  // namespace
 
 bool encodes_ggml(GgmlType type) {
   return type == GgmlType::kF32 || type == GgmlType::kF16 || type == GgmlType::kBf16 ||
@@ -120,7 +120,7 @@ Status encode_ggml(GgmlType type, const std::string& name, std::span<const float
       const bool half = type == GgmlType::kF16;
       const uint16_t bits = half ? half_from_float(weights[i]) : bfloat_from_float(weights[i]);
       if (half && (bits & 0x7fffu) == kHalfInfinity && std::isfinite(weights[i])) {
-        return cannot_hold(type, name, weights[i]);
+        return ggml_cannot_hold(type, name, weights[i]);
       }
       store_half(out.data() + 2 * i, bits);
     }
@@ -133,10 +133,10 @@ Status encode_ggml(GgmlType type, const std::string& name, std::span<const float
     // Codes of numbers that are not finite have no value in the language.
     const auto odd =
         std::find_if(some.begin(), some.end(), [](float w) { return !std::isfinite(w); });
-    if (odd != some.end()) return cannot_hold(type, name, *odd);
+    if (odd != some.end()) return ggml_cannot_hold(type, name, *odd);
     std::byte* to = out.data() + block * bytes;
     encode(some, to);
-    if (!holds_scales(type, to)) return cannot_hold(type, name, some[0]);
+    if (!holds_scales(type, to)) return ggml_cannot_hold(type, name, some[0]);
   }
   return {};
 }

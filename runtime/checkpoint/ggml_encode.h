@@ -13,7 +13,10 @@
 
 namespace vkformer {
 
-// Whether vkformer writes the type: F32, F16, BF16, Q8_0, Q4_0 and Q4_1.
+// That the type has no number near that weight of a tensor.
+Error ggml_cannot_hold(GgmlType type, const std::string& name, float weight);
+
+// Whether that is so of the type: F32, F16, BF16, Q8_0, Q4_0 and Q4_1.
 bool encodes_ggml(GgmlType type);
 
 // The bytes of whole blocks of weights. An error says which weight the type cannot hold; `name` is

@@ -1,13 +1,17 @@
 #include "load/gguf_export.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/work_sharing.h"
 #include "checkpoint/ggml_encode.h"
+#include "checkpoint/ggml_store.h"
 #include "checkpoint/gguf_writer.h"
 #include "checkpoint/message_text.h"
 #include "checkpoint/pack_file.h"
@@ -19,6 +23,7 @@
 #include "load/quantise_model.h"
 #include "model/sentence_files.h"
 #include "weights/device_weights.h"
+#include "weights/quantise.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -30,6 +35,7 @@ constexpr const char* kArchitectureKey = "general.architecture";
 constexpr const char* kFileTypeKey = "general.file_type";
 constexpr const char* kBlocksKey = "general.quantization_version";
 constexpr uint32_t kBlocksVersion = 2;
+constexpr size_t kRowsOfPiece = 32;  // that a thread encodes at a time
 
 struct WrittenType {
   WeightFormat weights;
@@ -38,15 +44,28 @@ struct WrittenType {
 };
 
 constexpr WrittenType kTypes[] = {
-    {WeightFormat::kF32, GgmlType::kF32, 0},    {WeightFormat::kF16, GgmlType::kF16, 1},
-    {WeightFormat::kBF16, GgmlType::kBf16, 32}, {WeightFormat::kQ8_0, GgmlType::kQ8_0, 7},
-    {WeightFormat::kQ4_0, GgmlType::kQ4_0, 2},  {WeightFormat::kQ4_1, GgmlType::kQ4_1, 3},
+    {WeightFormat::kF32, GgmlType::kF32, 0},      {WeightFormat::kF16, GgmlType::kF16, 1},
+    {WeightFormat::kBF16, GgmlType::kBf16, 32},   {WeightFormat::kQ8_0, GgmlType::kQ8_0, 7},
+    {WeightFormat::kQ4_0, GgmlType::kQ4_0, 2},    {WeightFormat::kQ4_1, GgmlType::kQ4_1, 3},
+    {WeightFormat::kQ5_0, GgmlType::kQ5_0, 8},    {WeightFormat::kQ5_1, GgmlType::kQ5_1, 9},
+    {WeightFormat::kQ2K, GgmlType::kQ2K, 10},     {WeightFormat::kQ3K, GgmlType::kQ3K, 11},
+    {WeightFormat::kQ4K, GgmlType::kQ4K, 14},     {WeightFormat::kQ5K, GgmlType::kQ5K, 16},
+    {WeightFormat::kQ6K, GgmlType::kQ6K, 18},     {WeightFormat::kIq4Nl, GgmlType::kIq4Nl, 25},
+    {WeightFormat::kIq4Xs, GgmlType::kIq4Xs, 30}, {WeightFormat::kMxfp4, GgmlType::kMxfp4, 38},
 };
 
 const WrittenType* find_type(WeightFormat weights) {
   const auto found = std::find_if(std::begin(kTypes), std::end(kTypes),
                                   [&](const WrittenType& one) { return one.weights == weights; });
   return found == std::end(kTypes) ? nullptr : found;
+}
+
+std::string written_types() {
+  std::string names;
+  for (const WrittenType& one : kTypes) {
+    names += (names.empty() ? "" : ", ") + std::string(choice_name(one.weights));
+  }
+  return names;
 }
 
 // Tensors that the format's programs read in f32 alone, or never in blocks: vectors, biases, and
@@ -60,10 +79,31 @@ bool stays_f32(const std::string& name, const Shape& shape) {
   return false;
 }
 
+// What llama.cpp takes where rows are no whole blocks of 256.
+GgmlType in_small_blocks(GgmlType type) {
+  switch (type) {
+    case GgmlType::kQ2K:
+    case GgmlType::kQ3K:
+    case GgmlType::kIq4Xs:
+      return GgmlType::kIq4Nl;
+    case GgmlType::kQ4K:
+      return GgmlType::kQ5_0;
+    case GgmlType::kQ5K:
+      return GgmlType::kQ5_1;
+    case GgmlType::kQ6K:
+      return GgmlType::kQ8_0;
+    default:
+      return GgmlType::kF32;
+  }
+}
+
 GgmlType type_of(const std::string& name, const Shape& shape, GgmlType wanted) {
   if (stays_f32(name, shape)) return GgmlType::kF32;
-  const uint32_t block = ggml_type_facts(static_cast<uint32_t>(wanted))->weights;
-  return shape.back() % block == 0 ? wanted : GgmlType::kF32;
+  GgmlType type = wanted;
+  while (shape.back() % ggml_type_facts(static_cast<uint32_t>(type))->weights != 0) {
+    type = in_small_blocks(type);
+  }
+  return type;
 }
 
 class TensorWriter {
@@ -87,7 +127,7 @@ class TensorWriter {
   Status put(const GgufPlace& place, const std::vector<const TensorView*>& parts);
   Status put_experts(const std::string& name, const std::map<int64_t, const TensorView*>& experts);
   Status add_rows(const GgufPlace& place, const TensorView& view, GgmlType type,
-                  std::vector<std::byte>& bytes) const;
+                  std::vector<std::byte>& bytes);
 
   const GgufNaming& naming_;
   const Checkpoint& checkpoint_;
@@ -95,11 +135,33 @@ class TensorWriter {
   GgufWriter& writer_;
   std::map<std::string, const GgufTensor*> originals_;
   int64_t matrices_ = 0;
+  CoreThreads threads_;
 };
+
+// Blocks of types that ggml's reference does not round to in one pass: those that
+// the search of the weights room finds.
+Status encode_searched(GgmlType type, const std::string& name, std::span<const float> weights,
+                       std::span<std::byte> out) {
+  const GgmlTypeFacts& facts = *ggml_type_facts(static_cast<uint32_t>(type));
+  const MatrixFormat format = ggml_format(type);
+  if (!fits_blocks(weights, format)) {
+    const float limit = block_limit(format);
+    const auto odd = std::find_if(weights.begin(), weights.end(),
+                                  [&](float w) { return !(std::abs(w) < limit); });
+    return ggml_cannot_hold(type, name, *odd);
+  }
+  std::array<WeightBlock, kBlocksOfSuper> blocks;
+  const auto some = std::span(blocks).first(facts.weights / kBlockSteps);
+  for (size_t block = 0; block * facts.weights < weights.size(); ++block) {
+    quantise_blocks(weights.subspan(block * facts.weights, facts.weights), format, some);
+    store_ggml_block(type, some, out.subspan(block * facts.bytes, facts.bytes));
+  }
+  return {};
+}
 
 // The rows of a tensor in the order of the file.
 Status TensorWriter::add_rows(const GgufPlace& place, const TensorView& view, GgmlType type,
-                              std::vector<std::byte>& bytes) const {
+                              std::vector<std::byte>& bytes) {
   const bool vector = view.shape.size() < 2;
   const bool queries = place.use == GgufUse::kQueries, keys = place.use == GgufUse::kKeys;
   const int64_t heads = queries ? naming_.heads : naming_.kv_heads;
@@ -116,19 +178,29 @@ Status TensorWriter::add_rows(const GgufPlace& place, const TensorView& view, Gg
   }
   const GgmlTypeFacts& facts = *ggml_type_facts(static_cast<uint32_t>(type));
   const size_t row_bytes = columns / facts.weights * facts.bytes;
-  std::vector<float> values(columns);
-  bytes.reserve(bytes.size() + rows * row_bytes);
-  for (size_t row = 0; row < rows; ++row) {
+  const size_t at = bytes.size();
+  bytes.resize(at + rows * row_bytes);
+  const auto encode_row = [&](size_t row, std::vector<float>& values) -> Status {
     size_t from = row;
     if (queries || keys) from = gguf_half_row(row, rows / static_cast<size_t>(heads));
     read_elements(view, from * columns, 1, values);
     if (place.use == GgufUse::kGain) {
       for (float& value : values) value += 1.0f;
     }
-    const size_t at = bytes.size();
-    bytes.resize(at + row_bytes);
-    VKF_CHECK(encode_ggml(type, place.name, values, std::span(bytes).subspan(at)));
-  }
+    const auto out = std::span(bytes).subspan(at + row * row_bytes, row_bytes);
+    return encodes_ggml(type) ? encode_ggml(type, place.name, values, out)
+                              : encode_searched(type, place.name, values, out);
+  };
+  const size_t pieces = (rows + kRowsOfPiece - 1) / kRowsOfPiece;
+  std::vector<Status> done(pieces);
+  share_work(threads_.helpers(), pieces, [&](size_t piece) {
+    std::vector<float> values(columns);
+    const size_t end = std::min(rows, (piece + 1) * kRowsOfPiece);
+    for (size_t row = piece * kRowsOfPiece; row < end && done[piece]; ++row) {
+      done[piece] = encode_row(row, values);
+    }
+  });
+  for (const Status& status : done) VKF_CHECK(status);
   return {};
 }
 
@@ -314,8 +386,7 @@ Result<QuantiseReport> write_gguf_file(const std::string& model, const std::stri
   if (type == nullptr) {
     return invalid_argument(
         message({"[weights] is '", choice_name(options.weights),
-                 "', which GGUF files are not written in. Use q8_0, q4_0, q4_1, "
-                 "bf16, f16 or f32."}));
+                 "', which GGUF files are not written in. Use ", written_types(), "."}));
   }
   if (is_pack_file(model)) {
     return invalid_argument(message({"[", model,

@@ -149,9 +149,7 @@ Result<ModelWeights> weights_of_any_device(const FileStore& files) {
 // Puts the weights as GPUs read them in the place of the tensors that they are made of.
 Status add_device_weights(const std::string& model, PackContents& contents) {
   VKF_ASSIGN(const ModelWeights read, weights_of_any_device(*make_directory_store(model)));
-  const size_t others = std::max(1u, std::thread::hardware_concurrency()) - 1;
-  JobThreads threads(std::max<size_t>(1, others));
-  const Helpers helpers{[&](std::function<void()> job) { threads.run(std::move(job)); }, others};
+  CoreThreads threads;
   std::set<std::string> reads = *read.reads;
   for (const std::string& name : *read.reads) {
     reads.insert({scales_name(name), minima_name(name)});
@@ -178,7 +176,7 @@ Status add_device_weights(const std::string& model, PackContents& contents) {
   }
   add_text(kDeviceWeightsIndex, device_weights_index(read.weights));
   VKF_ASSIGN(std::vector<std::byte> bytes,
-             make_device_weights(read.weights, *read.checkpoint, helpers));
+             make_device_weights(read.weights, *read.checkpoint, threads.helpers()));
   add(kDeviceWeightsName, std::move(bytes));
   contents = std::move(made);
   return {};

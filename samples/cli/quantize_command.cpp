@@ -23,8 +23,19 @@ bool names_gguf(const std::string& path) {
 using Formats = std::vector<std::string>;
 
 Formats formats_of(const std::string& target) {
-  if (names_gguf(target)) return {"q8_0", "q4_0", "q4_1", "bf16", "f16", "f32"};
-  return {"q8", "q4", "q4m", "bf16", "f16"};
+  if (!names_gguf(target)) return {"q8", "q4", "q4m", "bf16", "f16"};
+  return {"q8_0", "q6_k", "q5_k", "q5_1",   "q5_0",   "q4_k",  "q4_1", "q4_0",
+          "q3_k", "q2_k", "bf16", "iq4_nl", "iq4_xs", "mxfp4", "f16",  "f32"};
+}
+
+Formats all_formats() {
+  Formats formats = formats_of("");
+  for (const std::string& format : formats_of(".gguf")) {
+    if (std::find(formats.begin(), formats.end(), format) == formats.end()) {
+      formats.push_back(format);
+    }
+  }
+  return formats;
 }
 
 // A format of the other kind of target is a mistake in the command line.
@@ -85,18 +96,17 @@ void add_quantize_command(CLI::App& app, CommandLine& line) {
       ->required();
   command
       ->add_option("--weights", options->weights,
-                   "format of matrices: q8, q4, q4m, bf16 or f16; in GGUF q8_0 where none is "
-                   "given, q4_0, q4_1, bf16, f16 or f32")
+                   "format of matrices: q8, q4, q4m, bf16 or f16; in GGUF f32, f16, bf16 or a type "
+                   "of blocks such as q4_k, without it q8_0")
       ->default_str("q8")
-      ->check(CLI::IsMember(std::vector<std::string>{"q8", "q4", "q4m", "bf16", "f16", "f32",
-                                                     "q8_0", "q4_0", "q4_1"}));
+      ->check(CLI::IsMember(all_formats()));
   add_adapter_option(*command, options->adapters);
   add_output_options(*command, line.common);
   add_examples(*command,
                "  vkformer quantize models/g2p-en /tmp/g2p-q8\n"
                "  vkformer quantize models/g2p-en /tmp/g2p-q4 --weights q4\n"
                "  vkformer generate /tmp/g2p-q4 attention\n"
-               "  vkformer quantize models/llama /tmp/llama.gguf --weights q8_0\n");
+               "  vkformer quantize models/llama /tmp/llama.gguf --weights q4_k\n");
   command->callback([&line, options] {
     check_weights(*options);
     line.run = [&line, options] { return run_quantize(line.common, *options); };

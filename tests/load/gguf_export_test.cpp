@@ -1,11 +1,14 @@
 // Models written to GGUF files: they read back as what they were, and what the format cannot say is
 // refused.
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <random>
 
 #include "checkpoint/all_weights.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/ggml_encode.h"
+#include "checkpoint/ggml_store.h"
 #include "checkpoint/gguf_samples.h"
 #include "checkpoint/gguf_writer.h"
 #include "checkpoint/json_config.h"
@@ -226,6 +229,120 @@ TEST_SUITE("cpu") {
                                "merges": [["aa", "b"], ["a", "b"]]}})"),
         "merges that do not follow"));
     CHECK(test::contains(error_of("[1"), "no JSON"));
+  }
+
+  TEST_CASE("gguf export: a block is written as it is read") {
+    std::mt19937 random(5);
+    const auto whole = [&](int32_t least, int32_t most) {
+      return least + static_cast<int32_t>(random() % static_cast<uint32_t>(most - least + 1));
+    };
+    struct Ranges {
+      GgmlType type;
+      int32_t least_value, most_value;
+      int32_t least_part = 1, most_part = 1;
+      int32_t most_minimum_part = 0;
+    };
+    const Ranges all[] = {
+        {GgmlType::kQ8_0, -127, 127},       {GgmlType::kQ4_0, 0, 15},
+        {GgmlType::kQ4_1, 0, 15},           {GgmlType::kQ5_0, 0, 31},
+        {GgmlType::kQ5_1, 0, 31},           {GgmlType::kIq4Nl, 0, 15},
+        {GgmlType::kMxfp4, 0, 15},          {GgmlType::kQ2K, 0, 3, 0, 15, 15},
+        {GgmlType::kQ3K, 0, 7, -32, 31},    {GgmlType::kQ4K, 0, 15, 0, 63, 63},
+        {GgmlType::kQ5K, 0, 31, 0, 63, 63}, {GgmlType::kQ6K, 0, 63, -128, 127},
+        {GgmlType::kIq4Xs, 0, 15, -32, 31},
+    };
+    for (const Ranges& of : all) {
+      CAPTURE(ggml_type_facts(static_cast<uint32_t>(of.type))->name);
+      const GgmlTypeFacts& facts = *ggml_type_facts(static_cast<uint32_t>(of.type));
+      const MatrixFormat format = ggml_format(of.type);
+      const bool halves = of.type == GgmlType::kQ2K || of.type == GgmlType::kQ3K ||
+                          of.type == GgmlType::kQ6K;  // of a block have their own parts
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        const float scale = of.type == GgmlType::kMxfp4 ? std::ldexp(1.0f, whole(-20, 20))
+                                                        : static_cast<float>(whole(1, 500)) / 1024;
+        const float minimum = static_cast<float>(whole(1, 500)) / 1024;
+        std::vector<WeightBlock> blocks(facts.weights / kBlockSteps);
+        for (WeightBlock& block : blocks) {
+          block.scale = scale;
+          if (block_traits(format).minima || super_minima(format))
+            block.minimum = minimum;
+          else if (!has_supers(format)) {
+            block.minimum = -static_cast<float>(block_traits(format).offset) * scale;
+          }
+          for (int32_t& value : block.values) value = whole(of.least_value, of.most_value);
+          block.parts.fill(whole(of.least_part, of.most_part));
+          block.minimum_parts.fill(whole(0, of.most_minimum_part));
+          if (!halves) continue;
+          block.parts[1] = whole(of.least_part, of.most_part);
+          block.minimum_parts[1] = whole(0, of.most_minimum_part);
+        }
+        std::vector<std::byte> bytes(facts.bytes, std::byte{0xa5});
+        store_ggml_block(of.type, blocks, bytes);
+        for (size_t b = 0; b < blocks.size(); ++b) {
+          const WeightBlock read = ggml_block(of.type, bytes, b * kBlockSteps);
+          CHECK(read.values == blocks[b].values);
+          CHECK(read.parts == blocks[b].parts);
+          CHECK(read.minimum_parts == blocks[b].minimum_parts);
+          CHECK(read.scale == blocks[b].scale);
+          CHECK(std::abs(read.minimum) == std::abs(blocks[b].minimum));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("gguf export: matrices have the type, or what llama.cpp takes for short rows") {
+    struct Case {
+      WeightFormat weights;
+      GgmlType type, of_short_rows;
+      double error;  // root mean square, of that of the weights
+    };
+    const Case cases[] = {
+        {WeightFormat::kQ8_0, GgmlType::kQ8_0, GgmlType::kQ8_0, 0.01},
+        {WeightFormat::kQ6K, GgmlType::kQ6K, GgmlType::kQ8_0, 0.03},
+        {WeightFormat::kQ5K, GgmlType::kQ5K, GgmlType::kQ5_1, 0.05},
+        {WeightFormat::kQ5_1, GgmlType::kQ5_1, GgmlType::kQ5_1, 0.05},
+        {WeightFormat::kQ5_0, GgmlType::kQ5_0, GgmlType::kQ5_0, 0.05},
+        {WeightFormat::kQ4K, GgmlType::kQ4K, GgmlType::kQ5_0, 0.09},
+        {WeightFormat::kQ4_1, GgmlType::kQ4_1, GgmlType::kQ4_1, 0.09},
+        {WeightFormat::kQ4_0, GgmlType::kQ4_0, GgmlType::kQ4_0, 0.11},
+        {WeightFormat::kQ3K, GgmlType::kQ3K, GgmlType::kIq4Nl, 0.2},
+        {WeightFormat::kQ2K, GgmlType::kQ2K, GgmlType::kIq4Nl, 0.35},
+        {WeightFormat::kIq4Nl, GgmlType::kIq4Nl, GgmlType::kIq4Nl, 0.09},
+        {WeightFormat::kIq4Xs, GgmlType::kIq4Xs, GgmlType::kIq4Nl, 0.1},
+        {WeightFormat::kMxfp4, GgmlType::kMxfp4, GgmlType::kMxfp4, 0.15},
+    };
+    const TempDir dir;
+    for (const char* name : {"gguf-mixed-types", "gguf-llama"}) {
+      CAPTURE(name);
+      const auto before = weights_of(model_file(name));
+      for (const Case& of : cases) {
+        const std::string file = written(model_file(name), dir.file("x.gguf"), of.weights);
+        CAPTURE(choice_name(of.weights));
+        auto mapped = MappedFile::open(file);
+        REQUIRE_MESSAGE(mapped.ok(), mapped.error().message);
+        const auto parsed = GgufFile::parse(std::move(*mapped));
+        REQUIRE_MESSAGE(parsed.ok(), parsed.error().message);
+        int matrices = 0;
+        for (const auto& [tensor, view] : parsed->tensors()) {
+          if (view.type == GgmlType::kF32) continue;
+          CAPTURE(tensor);
+          ++matrices;
+          CHECK(view.type == (view.shape.back() % 256 == 0 ? of.type : of.of_short_rows));
+        }
+        CHECK(matrices > 0);
+        for (const auto& [tensor, values] : weights_of(file)) {
+          const std::vector<float>& exact = before.at(tensor);
+          REQUIRE(values.size() == exact.size());
+          double squares = 0, errors = 0;
+          for (size_t i = 0; i < values.size(); ++i) {
+            squares += double{exact[i]} * exact[i];
+            errors += (double{values[i]} - exact[i]) * (double{values[i]} - exact[i]);
+          }
+          CAPTURE(tensor);
+          CHECK(std::sqrt(errors) <= of.error * std::sqrt(squares));
+        }
+      }
+    }
   }
 
   TEST_CASE("gguf export: blocks are those of ggml's reference, and say what they cannot hold") {

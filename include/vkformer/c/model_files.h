@@ -31,7 +31,8 @@ VKFORMER_API vkf_status vkf_quantise_model(const char* model, const char* target
 typedef struct vkf_gguf_options {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* weights;  // "q8_0" (the default), "q4_0", "q4_1", "bf16", "f16", "f32"
+  // "q8_0" (the default), or another of vkf_model_options but "stored", "q8", "q4" and "q4m"
+  const char* weights;
   // Adapters to merge, and what multiplies each, as in vkf_model_options.
   const char* const* adapters;  // adapter_count of them
   const float* adapter_scales;  // likewise, or null: 1
