@@ -71,6 +71,8 @@ struct ModelOptions {
   // The most bytes of weights in device memory, on each device of a group; 0: what has room there.
   // The others lie in host memory: experts first, then the last layers. memory_budget counts both.
   uint64_t device_memory = 0;
+  // Copies weights that a pack has as GPUs read them even if the device can read the file's pages.
+  bool copy_weights = false;
   // Called from the loading thread after every weight, then while pipelines of first_use are being
   // made; false stops loading with kCancelled.
   std::function<bool(const LoadProgress&)> progress = nullptr;
@@ -80,9 +82,8 @@ struct ModelOptions {
   // Of a BackgroundLoad: these copies go by the budget of frames, which BackgroundLoad::advance
   // hands out; else they go as fast as they can.
   bool paced = false;
-  // What the first session will run: its pipelines are made while the weights go up, and are there
-  // when load returns. Other sizes mostly share them. Of sizes that the model cannot run the log
-  // says so.
+  // What the first session will run: its pipelines are made while the weights go up. Other sizes
+  // mostly share them. The log says what sizes the model cannot run.
   std::optional<SessionSizes> first_use = std::nullopt;
   // They add up in the weights that they change, which are stored as f32, or as f16 where the
   // model's are: there is no second copy of any in device memory. The model's files stay mapped.
@@ -90,9 +91,8 @@ struct ModelOptions {
   // Beside the weights, which stay as they are: every sequence of a generation has its own scales
   // of them. Generations alone have adapters; other passes are the model's own.
   std::vector<RequestAdapter> request_adapters = {};
-  // Devices that hold the model together, each some of its layers. The device that the model is
-  // loaded onto is then not looked at. Slices, warm_up, a batch of an encoder-decoder and
-  // benchmarks need one device, and say so.
+  // Devices that hold the model together, each some of its layers, in place of the one that it is
+  // loaded onto. Slices, warm_up, a batch of an encoder-decoder and benchmarks need one device.
   std::optional<DeviceGroup> group = std::nullopt;
   // Called from the loading thread once it is known what each member of the group does, before any
   // weight is read.

@@ -60,6 +60,7 @@ ModelOptions model_options(const vkf_model_options* options) {
     };
   }
   made.paced = given.paced != 0;
+  made.copy_weights = given.copy_weights != 0;
   if (given.first_use != nullptr) made.first_use = session_sizes(given.first_use);
   made.adapters = adapters_of(given);
   for (size_t i = 0; i < given.request_adapter_count; ++i) {

@@ -45,6 +45,13 @@ Error file_error(const std::string& path, const std::string& what, int system_co
 
 namespace {
 
+#if VKFORMER_HAS_MMAP || defined(VKFORMER_HAS_VIEWS)
+// The last page of a map is whole: zeros follow the file's bytes.
+std::span<const std::byte> whole_pages(std::span<const std::byte> bytes, size_t page) {
+  return {bytes.data(), (bytes.size() + page - 1) / page * page};
+}
+#endif
+
 // Null for no bytes, and where there are no addresses.
 std::shared_ptr<std::byte> zero_bytes(size_t size) {
   if (size == 0) return nullptr;
@@ -68,9 +75,10 @@ MappedFile MappedFile::borrow(std::span<const std::byte> bytes, std::string name
 }
 
 MappedFile MappedFile::share(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                             std::string name) {
+                             std::string name, std::span<const std::byte> pages) {
   MappedFile result = borrow(bytes, std::move(name));
   result.owner_ = std::move(owner);
+  result.pages_ = pages;
   return result;
 }
 
@@ -108,6 +116,7 @@ bool MappedFile::stores(std::span<const std::byte> part) const {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       bytes_(std::exchange(other.bytes_, {})),
+      pages_(std::exchange(other.pages_, {})),
       owned_(std::move(other.owned_)),
       owner_(std::move(other.owner_)),
       ranges_(std::move(other.ranges_)),
@@ -117,6 +126,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this == &other) return *this;
   std::swap(path_, other.path_);
   std::swap(bytes_, other.bytes_);
+  std::swap(pages_, other.pages_);
   std::swap(owned_, other.owned_);
   std::swap(owner_, other.owner_);
   std::swap(ranges_, other.ranges_);
@@ -166,6 +176,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) return file_error(path, "cannot be mapped", errno);
   result.bytes_ = {static_cast<const std::byte*>(address), size};
+  result.pages_ = whole_pages(result.bytes_, static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
   result.mapped_ = true;
   return result;
 }
@@ -240,6 +251,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
       map.value != nullptr ? ::MapViewOfFile(map.value, FILE_MAP_READ, 0, 0, 0) : nullptr;
   if (address == nullptr) return file_error(path, "cannot be mapped", last_error());
   result.bytes_ = {static_cast<const std::byte*>(address), static_cast<size_t>(size.QuadPart)};
+  SYSTEM_INFO system = {};
+  ::GetSystemInfo(&system);
+  result.pages_ = whole_pages(result.bytes_, system.dwPageSize);
   result.mapped_ = true;
   return result;
 }

@@ -31,9 +31,9 @@ class MappedFile {
   // The same over bytes that somebody else keeps for as long as the MappedFile lives.
   static MappedFile borrow(std::span<const std::byte> bytes, std::string name);
 
-  // The same over bytes that live as long as `owner`, which it keeps.
+  // The same over bytes that live as long as `owner`, which it keeps. `pages` as in pages().
   static MappedFile share(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                          std::string name);
+                          std::string name, std::span<const std::byte> pages = {});
 
   // A file of `size` bytes of which only `ranges` are there, in order and apart: `bytes` has just
   // these, one after the other. The others read as zeros, and take no memory where the system has
@@ -48,6 +48,9 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  // The system's pages that a file is mapped to, of which bytes() is a part; empty where it is not
+  // mapped.
+  std::span<const std::byte> pages() const { return pages_; }
   const std::string& path() const { return path_; }
   // Whether all of `part`, which lies inside bytes(), is there: of a sparse file not all is.
   bool stores(std::span<const std::byte> part) const;
@@ -57,6 +60,7 @@ class MappedFile {
 
   std::string path_;
   std::span<const std::byte> bytes_;
+  std::span<const std::byte> pages_;
   std::vector<std::byte> owned_;                          // what bytes_ shows unless mapped_
   std::shared_ptr<const void> owner_;                     // of what share() was given
   std::shared_ptr<const std::vector<ByteRange>> ranges_;  // of a sparse file; else null

@@ -250,7 +250,7 @@ Result<MappedFile> PackStore::open(const std::string& name) const {
     }
     verified = true;
   }
-  return MappedFile::share(pack_, bytes, label_of(name));
+  return MappedFile::share(pack_, bytes, label_of(name), pack_->file.pages());
 }
 
 }  // namespace

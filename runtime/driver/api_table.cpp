@@ -30,17 +30,16 @@ Result<DeviceApi> DeviceApi::load(PFN_vkGetDeviceProcAddr get, VkDevice device,
   api.name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name)); \
   if (!api.name) return missing("vk" #name);
   VKF_DEVICE_FUNCTIONS(VKF_LOAD)
+  if (options.statistics == DeviceApiOptions::Statistics::kOn) {
+    VKF_STATISTICS_FUNCTIONS(VKF_LOAD)
+  }
+  if (options.imports == DeviceApiOptions::Imports::kOn) {
+    VKF_IMPORT_FUNCTIONS(VKF_LOAD)
+  }
 #undef VKF_LOAD
   if (options.labels == DeviceApiOptions::Labels::kOn) {
 #define VKF_LOAD(name) api.name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
     VKF_DEBUG_FUNCTIONS(VKF_LOAD)
-#undef VKF_LOAD
-  }
-  if (options.statistics == DeviceApiOptions::Statistics::kOn) {
-#define VKF_LOAD(name)                                                \
-  api.name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name)); \
-  if (!api.name) return missing("vk" #name);
-    VKF_STATISTICS_FUNCTIONS(VKF_LOAD)
 #undef VKF_LOAD
   }
   if (options.timeline == DeviceApiOptions::Timeline::kNone) return api;

@@ -8,17 +8,18 @@
 
 namespace vkformer {
 
-#define VKF_INSTANCE_FUNCTIONS(X)           \
-  X(DestroyInstance)                        \
-  X(EnumeratePhysicalDevices)               \
-  X(EnumerateDeviceExtensionProperties)     \
-  X(GetPhysicalDeviceProperties)            \
-  X(GetPhysicalDeviceProperties2)           \
-  X(GetPhysicalDeviceFeatures2)             \
-  X(GetPhysicalDeviceMemoryProperties)      \
-  X(GetPhysicalDeviceMemoryProperties2)     \
-  X(GetPhysicalDeviceQueueFamilyProperties) \
-  X(CreateDevice)                           \
+#define VKF_INSTANCE_FUNCTIONS(X)              \
+  X(DestroyInstance)                           \
+  X(EnumeratePhysicalDevices)                  \
+  X(EnumerateDeviceExtensionProperties)        \
+  X(GetPhysicalDeviceProperties)               \
+  X(GetPhysicalDeviceProperties2)              \
+  X(GetPhysicalDeviceFeatures2)                \
+  X(GetPhysicalDeviceMemoryProperties)         \
+  X(GetPhysicalDeviceMemoryProperties2)        \
+  X(GetPhysicalDeviceQueueFamilyProperties)    \
+  X(GetPhysicalDeviceExternalBufferProperties) \
+  X(CreateDevice)                              \
   X(GetDeviceProcAddr)
 
 #define VKF_DEVICE_FUNCTIONS(X)  \
@@ -93,6 +94,9 @@ namespace vkformer {
   X(GetPipelineExecutableStatisticsKHR) \
   X(GetPipelineExecutableInternalRepresentationsKHR)
 
+// What memory of the host can be; null where VK_EXT_external_memory_host is not enabled.
+#define VKF_IMPORT_FUNCTIONS(X) X(GetMemoryHostPointerPropertiesEXT)
+
 #define VKF_MEMBER(name) PFN_vk##name name = nullptr;
 
 struct InstanceApi {
@@ -108,12 +112,14 @@ struct DeviceApiOptions {
   enum class Timeline : uint8_t { kNone, kCore, kExtension } timeline = Timeline::kNone;
   enum class Labels : uint8_t { kOff, kOn } labels = Labels::kOff;
   enum class Statistics : uint8_t { kOff, kOn } statistics = Statistics::kOff;
+  enum class Imports : uint8_t { kOff, kOn } imports = Imports::kOff;
 };
 
 struct DeviceApi {
   VKF_DEVICE_FUNCTIONS(VKF_MEMBER)
   VKF_DEBUG_FUNCTIONS(VKF_MEMBER)
   VKF_STATISTICS_FUNCTIONS(VKF_MEMBER)
+  VKF_IMPORT_FUNCTIONS(VKF_MEMBER)
   PFN_vkWaitSemaphores WaitSemaphores = nullptr;
   PFN_vkGetSemaphoreCounterValue GetSemaphoreCounterValue = nullptr;
 

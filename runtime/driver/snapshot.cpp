@@ -80,6 +80,18 @@ bool knows_tables(const Snapshot& s) {
   return s.version >= VK_API_VERSION_1_2 || s.offers(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
 }
 
+// Whether storage buffers can lie in memory of the host.
+bool imports_storage(const InstanceApi& api, const Snapshot& s) {
+  if (!s.offers(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) return false;
+  VkPhysicalDeviceExternalBufferInfo asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO};
+  asked.usage = kImportedUsage;
+  asked.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  VkExternalBufferProperties found{VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+  api.GetPhysicalDeviceExternalBufferProperties(s.physical, &asked, &found);
+  return (found.externalMemoryProperties.externalMemoryFeatures &
+          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0;
+}
+
 // The property structures that a Vulkan 1.1 device, or a newer one, can be asked for.
 struct PropertyChain {
   VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -101,6 +113,8 @@ struct PropertyChain {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
   VkPhysicalDeviceShaderCoreProperties2AMD of_amd{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT imports{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
   SubgroupSizes sizes;
   bool has_driver = false;
   bool has_maintenance4 = false;
@@ -136,6 +150,10 @@ struct PropertyChain {
     if (s.offers(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)) {
       *tail = &of_amd;
       tail = &of_amd.pNext;
+    }
+    if (s.offers(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
+      *tail = &imports;
+      tail = &imports.pNext;
     }
     if (knows_subgroup_sizes(s)) *tail = &sizes.range;
     api.GetPhysicalDeviceProperties2(s.physical, &all);
@@ -366,6 +384,9 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     VKF_CHECK(ask_features(api, s, chain));
     s.caps.limits = limits_of(chain);
     s.arithmetic = arithmetic_of(chain.floats);
+    if (imports_storage(api, s)) {
+      s.import_alignment = chain.imports.minImportedHostPointerAlignment;
+    }
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
     s.caps.compute_units =
         std::max(chain.of_nvidia.shaderSMCount, chain.of_amd.activeComputeUnitCount);

@@ -13,12 +13,18 @@
 
 namespace vkformer {
 
+// Of buffers in memory of the host, which kernels read.
+inline constexpr VkBufferUsageFlags kImportedUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+
 struct Snapshot {
   VkPhysicalDevice physical = VK_NULL_HANDLE;
   VkPhysicalDeviceProperties properties{};
   VkPhysicalDeviceMemoryProperties memory{};
   // Asks for heaps' budgets; null where VK_EXT_memory_budget is not offered.
   PFN_vkGetPhysicalDeviceMemoryProperties2 memory_budget = nullptr;
+  // Of the host's memory that can become device memory (VK_EXT_external_memory_host): what
+  // addresses and sizes are multiples of, bytes; 0 where none can.
+  uint64_t import_alignment = 0;
   std::vector<VkQueueFamilyProperties> families;
   uint32_t version = 0;  // usable: the device's, at most the instance's
   // What the device offers; clamp_snapshot and adoption lower it.

@@ -146,16 +146,29 @@ Status check_request_adapters(const ModelFamily& family, const std::vector<Packe
 
 }  // namespace
 
-WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights,
-                             const std::vector<bool>& held, uint64_t device_memory) {
+WeightLayoutPlan plan_chunks(const VulkanDevice& device, const ModelWeights& read,
+                             const std::vector<bool>& held) {
   constexpr uint32_t kNone = ~0u;
+  const std::vector<PackedWeight>& weights = read.weights;
   const uint64_t align = std::max<uint64_t>(256, device.caps().limits.storage_alignment);
   const std::vector<bool> host = weights_in_host_memory(
-      weights, held, device_memory > 0 ? device_memory : weight_room(device));
+      weights, held, read.device_memory > 0 ? read.device_memory : weight_room(device));
   WeightLayoutPlan layout;
+  std::vector<bool> copied = held.empty() ? std::vector<bool>(weights.size(), true) : held;
+  if (read.packed && !read.copy_weights) {
+    // A GPU reads device memory apart from the host more quickly than the host's pages.
+    const bool shared = shares_host_memory(device);
+    std::vector<bool> mapped(weights.size());
+    for (size_t i = 0; i < weights.size(); ++i) mapped[i] = copied[i] && (shared || host[i]);
+    layout.runs = read.packed->page_runs(mapped, device.import_alignment(), kChunkBytes);
+    for (const PageRun& run : layout.runs) {
+      std::fill(copied.begin() + static_cast<ptrdiff_t>(run.first),
+                copied.begin() + static_cast<ptrdiff_t>(run.end), false);
+    }
+  }
   uint32_t open[] = {kNone, kNone};  // chunks on the device and on the host that are not full
   for (size_t i = 0; i < weights.size(); ++i) {
-    const uint64_t own = held.empty() || held[i] ? weights[i].bytes : 0;
+    const uint64_t own = copied[i] ? weights[i].bytes : 0;
     const uint64_t bytes = (own + align - 1) / align * align;
     uint32_t& chunk = open[host[i] ? 1 : 0];
     if (bytes > 0 && (chunk == kNone || layout.chunks[chunk] + bytes > kChunkBytes)) {
@@ -176,6 +189,7 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   ModelWeights model;
   model.precision = options.precision;
   model.device_memory = options.device_memory;
+  model.copy_weights = options.copy_weights;
   VKF_ASSIGN(model.family, load_family(files));
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
   model.checkpoint->record_reads(model.reads);
@@ -210,9 +224,9 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create(std::shared_ptr<VulkanD
   model->precision_ = read.precision;
   model->info_ = info_of(*read.family, *read.checkpoint);
   model->family_ = std::move(read.family);
-  model->weights_ = std::move(read.weights);
   model->request_adapters_ = std::move(read.request_adapters);
-  VKF_CHECK(model->make_chunks(read.device_memory, {}));
+  VKF_CHECK(model->make_chunks(read, {}));
+  model->weights_ = std::move(read.weights);
   return model;
 }
 
@@ -232,8 +246,8 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
     part.reset(new LoadedModel());
     part->device_ = members[m].device;
     part->precision_ = read.precision;
+    VKF_CHECK(part->make_chunks(read, split.held[m]));
     part->weights_ = read.weights;
-    VKF_CHECK(part->make_chunks(read.device_memory, split.held[m]));
     model->weight_bytes_ += part->weight_bytes_;
     model->host_weight_bytes_ += part->host_weight_bytes_;
   }
@@ -243,8 +257,14 @@ Result<std::shared_ptr<LoadedModel>> LoadedModel::create_split(ModelSplit split,
   return model;
 }
 
-Status LoadedModel::make_chunks(uint64_t device_memory, const std::vector<bool>& held) {
-  const WeightLayoutPlan layout = plan_chunks(*device_, weights_, held, device_memory);
+Status LoadedModel::make_chunks(ModelWeights& read, const std::vector<bool>& held) {
+  WeightLayoutPlan layout = plan_chunks(*device_, read, held);
+  std::vector<Buffer> pages;
+  if (!layout.runs.empty()) pages = import_runs(layout.runs, *read.packed);
+  if (pages.size() < layout.runs.size()) {
+    read.copy_weights = true;
+    layout = plan_chunks(*device_, read, held);
+  }
   for (size_t i = 0; i < layout.chunks.size(); ++i) {
     const uint64_t size = layout.chunks[i];
     VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, layout.uses[i], "weights"));
@@ -252,7 +272,7 @@ Status LoadedModel::make_chunks(uint64_t device_memory, const std::vector<bool>&
     weight_bytes_ += size;
     if (layout.uses[i] == MemoryUse::kHost) host_weight_bytes_ += size;
   }
-  if (device_memory == 0 && host_weight_bytes_ > 0) {
+  if (read.device_memory == 0 && host_weight_bytes_ > 0) {
     device_->say(
         LogLevel::kWarning,
         message({"[load] ", host_weight_bytes_, " of ", weight_bytes_,
@@ -260,13 +280,53 @@ Status LoadedModel::make_chunks(uint64_t device_memory, const std::vector<bool>&
                  "device memory has no room for them; choose smaller weights "
                  "(ModelOptions::weights, --weights) to have all of them there."}));
   }
+  const std::vector<PackedWeight>& weights = read.weights;
+  const size_t first_run = chunks_.size();
+  for (Buffer& buffer : pages) chunks_.push_back(std::move(buffer));
   chunk_of_ = layout.chunk_of;
-  for (size_t i = 0; i < weights_.size(); ++i) {
+  for (size_t i = 0; i < weights.size(); ++i) {
     const bool own = held.empty() || held[i];
-    spans_.push_back(own ? BufferSpan{&chunks_[chunk_of_[i]], layout.offsets[i], weights_[i].bytes}
+    spans_.push_back(own ? BufferSpan{&chunks_[chunk_of_[i]], layout.offsets[i], weights[i].bytes}
                          : BufferSpan{});
   }
+  in_pages_.resize(weights.size());
+  uint64_t page_bytes = 0;
+  for (size_t r = 0; r < layout.runs.size(); ++r) {
+    const PageRun& run = layout.runs[r];
+    for (size_t i = run.first; i < run.end; ++i) {
+      const auto offset = static_cast<uint64_t>(read.packed->bytes_of(i).data() - run.pages.data());
+      chunk_of_[i] = static_cast<uint32_t>(first_run + r);
+      spans_[i] = {&chunks_[chunk_of_[i]], offset, weights[i].bytes};
+      in_pages_[i] = true;
+      page_bytes += weights[i].bytes;
+    }
+  }
+  weight_bytes_ += page_bytes;
+  host_weight_bytes_ += page_bytes;
+  if (page_bytes > 0) {
+    device_->say(LogLevel::kInfo,
+                 message({"[load] ", page_bytes, " of ", weight_bytes_, " bytes of weights are in ",
+                          "the file [", read.packed->file()->path(),
+                          "], where the device reads them; nobody may write to it meanwhile."}));
+  }
   return {};
+}
+
+std::vector<Buffer> LoadedModel::import_runs(const std::vector<PageRun>& runs,
+                                             const DeviceWeights& packed) {
+  std::vector<Buffer> buffers;
+  for (const PageRun& run : runs) {
+    std::optional<Buffer> buffer = device_->import_pages(run.pages, packed.file(), "weights");
+    if (!buffer) {
+      device_->say(
+          LogLevel::kInfo,
+          message({"[load] The driver does not take the pages of the file [", packed.file()->path(),
+                   "] as device memory, so the weights are copied."}));
+      return {};
+    }
+    buffers.push_back(std::move(*buffer));
+  }
+  return buffers;
 }
 
 Result<std::vector<ScaledAdapter>> open_adapters(const FileStore& model,
@@ -350,8 +410,10 @@ Status LoadedModel::upload_own(const ModelWeights& read, const ModelOptions& opt
   std::vector<std::byte> packed;
   for (size_t i = 0; i < weights_.size(); ++i) {
     if (spans_[i].buffer == nullptr) continue;
-    VKF_CHECK(read.packed ? copy_weight(i, read.packed->bytes_of(i), options.before_copy)
-                          : upload_weight(i, *read.checkpoint, packed, options.before_copy));
+    if (!in_pages_[i]) {
+      VKF_CHECK(read.packed ? copy_weight(i, read.packed->bytes_of(i), options.before_copy)
+                            : upload_weight(i, *read.checkpoint, packed, options.before_copy));
+    }
     done += weights_[i].bytes;
     if (!options.progress || options.progress({done, total})) continue;
     return cancelled(

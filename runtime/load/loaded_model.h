@@ -16,12 +16,14 @@
 
 namespace vkformer {
 
-// Where each weight lies: in chunks of device memory, or of host memory that the device reads.
+// Where each weight lies: in chunks of device memory, or of host memory that the device reads, or
+// in a pack's own pages.
 struct WeightLayoutPlan {
   std::vector<uint64_t> chunks;    // bytes
   std::vector<MemoryUse> uses;     // by chunk
   std::vector<uint32_t> chunk_of;  // by weight
   std::vector<uint64_t> offsets;   // by weight, bytes
+  std::vector<PageRun> runs;  // of weights that are in no chunk, since the file has their pages
 };
 
 // A model as its files say, before anything is on the device.
@@ -33,6 +35,7 @@ struct ModelWeights {
   std::shared_ptr<std::set<std::string>> reads = std::make_shared<std::set<std::string>>();
   Precision precision = Precision::kF32;
   uint64_t device_memory = 0;           // ModelOptions::device_memory
+  bool copy_weights = false;            // ModelOptions::copy_weights
   std::optional<DeviceWeights> packed;  // of files that have them as GPUs read them
   std::vector<ScaledAdapter> adapters;
   WeightTable table;                          // where there are adapters
@@ -42,10 +45,9 @@ struct ModelWeights {
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
                                         const ModelOptions& options);
 
-// Where weights lie on a device, of those that `held` names (empty: all). `device_memory` as in
-// ModelOptions.
-WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights,
-                             const std::vector<bool>& held, uint64_t device_memory);
+// Where weights lie on a device, of those that `held` names (empty: all).
+WeightLayoutPlan plan_chunks(const VulkanDevice& device, const ModelWeights& read,
+                             const std::vector<bool>& held);
 
 class LoadedModel {
  public:
@@ -80,8 +82,10 @@ class LoadedModel {
 
  private:
   LoadedModel() = default;
-  // Of the weights that `held` names; empty: all. `device_memory` as in ModelOptions.
-  Status make_chunks(uint64_t device_memory, const std::vector<bool>& held);
+  // Of the weights that `held` names; empty: all.
+  Status make_chunks(ModelWeights& read, const std::vector<bool>& held);
+  // Buffers of the pages of these runs, or of none where the driver does not take them.
+  std::vector<Buffer> import_runs(const std::vector<PageRun>& runs, const DeviceWeights& packed);
   Status upload_own(const ModelWeights& read, const ModelOptions& options, uint64_t& done,
                     uint64_t total);
   // A weight's bytes as the GPU reads them. `before_copy` as in ModelOptions; may be empty.
@@ -97,6 +101,7 @@ class LoadedModel {
   std::vector<Buffer> chunks_;
   std::vector<uint32_t> chunk_of_;  // by weight
   std::vector<BufferSpan> spans_;   // by weight
+  std::vector<bool> in_pages_;      // by weight: it is where the file has it, and not copied
   // A model's files and adapters, of which weights are packed again.
   struct Adapters {
     std::mutex changing;

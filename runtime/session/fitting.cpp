@@ -99,8 +99,7 @@ Error load_error(const Error& error, VulkanDevice& device, const FileStore& file
     const auto read = read_model_weights(device.caps(), files, smaller);
     if (options.weights == format || !read.ok()) continue;
     uint64_t bytes = 0;
-    for (const uint64_t chunk :
-         plan_chunks(device, read->weights, {}, options.device_memory).chunks) {
+    for (const uint64_t chunk : plan_chunks(device, *read, {}).chunks) {
       bytes += device.placed_bytes(chunk);
     }
     if (bytes > left) continue;

@@ -44,7 +44,7 @@ Result<MemoryNeeds> memory_needs_of(VulkanDevice& device, const FileStore& files
   MemoryTally tally(device, model.precision);
   for (const SizedGraph& graph : graphs) VKF_CHECK(tally.add(graph));
   MemoryNeeds needs = tally.needs();
-  for (uint64_t chunk : plan_chunks(device, model.weights, {}, options.device_memory).chunks) {
+  for (uint64_t chunk : plan_chunks(device, model, {}).chunks) {
     needs.weights += device.placed_bytes(chunk);
   }
   needs.staging += device.staging_bytes();

@@ -74,6 +74,7 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
   s.caps.has_matrix2 = s.caps.has_matrix2 && has_all(enabled, feature::kUnits2);
   s.caps.has_dot8 = s.caps.has_dot8 && has_all(enabled, feature::kDot8);
   s.sizes_subgroups = s.sizes_subgroups && has_all(enabled, feature::kSubgroupSizes);
+  if (!names(adopted, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) s.import_alignment = 0;
   if (!has_all(enabled, feature::kTables)) s.caps.compiler.max_table_parts = 0;
   s.leave_out_unsized_units();
   if (!has_all(enabled, feature::kFp16)) {
@@ -116,6 +117,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(const AdoptedDevice& a
     wanted.timeline = s.version >= VK_API_VERSION_1_2 ? DeviceApiOptions::Timeline::kCore
                                                       : DeviceApiOptions::Timeline::kExtension;
   }
+  if (s.import_alignment > 0) wanted.imports = DeviceApiOptions::Imports::kOn;
   if (names(adopted, VK_EXT_DEBUG_UTILS_EXTENSION_NAME)) {
     wanted.labels = DeviceApiOptions::Labels::kOn;
   }

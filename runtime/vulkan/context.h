@@ -35,6 +35,7 @@ struct Context {
   VkPhysicalDeviceProperties properties{};
   VkPhysicalDeviceMemoryProperties memory{};
   PFN_vkGetPhysicalDeviceMemoryProperties2 heap_budgets = nullptr;  // Snapshot::memory_budget
+  uint64_t import_alignment = 0;                                    // as in Snapshot
   uint32_t timestamp_bits = 0;  // valid bits of the queue family; 0 = no timestamps
   double timestamp_period = 1;  // nanoseconds per tick
 

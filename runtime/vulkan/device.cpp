@@ -117,12 +117,13 @@ Features used_features(const Snapshot& s, Capture capture) {
   return used;
 }
 
-// Creates the VkDevice with nothing enabled beyond what the tier, the timeline, the queue and what
-// pipelines keep of their compilation use.
+// Creates the VkDevice. Enables only what the tier, the timeline, the queue, imports of host memory
+// and captures of compilations use.
 Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const DeviceOptions& options,
                                Capture capture, const VkAllocationCallbacks* allocator) {
   const Features used = used_features(s, capture);
   std::vector<const char*> extensions = extensions_of(used, s.version);
+  if (s.import_alignment > 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   if (s.offers("VK_KHR_portability_subset")) extensions.push_back("VK_KHR_portability_subset");
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   FeatureStructs structs;
@@ -245,6 +246,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceO
   }
   if (impl->instance->debug_utils()) wanted.labels = DeviceApiOptions::Labels::kOn;
   if (context.capture != Capture::kNone) wanted.statistics = DeviceApiOptions::Statistics::kOn;
+  if (s.import_alignment > 0) wanted.imports = DeviceApiOptions::Imports::kOn;
   VKF_ASSIGN(context.api, DeviceApi::load(instance.GetDeviceProcAddr, context.device, wanted));
   context.queue_family = static_cast<uint32_t>(s.compute_family());
   context.api.GetDeviceQueue(context.device, context.queue_family, 0, &context.queue);
@@ -261,6 +263,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   context.properties = s.properties;
   context.memory = s.memory;
   context.heap_budgets = s.memory_budget;
+  context.import_alignment = s.import_alignment;
   context.timestamp_bits = s.families[context.queue_family].timestampValidBits;
   context.timestamp_period = static_cast<double>(s.properties.limits.timestampPeriod);
   info = s.info;
@@ -395,11 +398,15 @@ uint64_t memory_left(const VulkanDevice& device) {
   const uint64_t most = std::min(largest, context.memory_budget);
   return most - std::min(most, device.memory_allocated());
 }
+bool shares_host_memory(const VulkanDevice& device) {
+  const MemoryPool& memory = *device.impl().memory;
+  return memory.heap_of(MemoryUse::kDevice) == memory.heap_of(MemoryUse::kHost);
+}
 uint64_t weight_room(const VulkanDevice& device) {
   const VulkanDevice::Impl& impl = device.impl();
   const Context& context = impl.context;
   const std::optional<uint32_t> heap = impl.memory->heap_of(MemoryUse::kDevice);
-  if (!heap || heap == impl.memory->heap_of(MemoryUse::kHost)) return UINT64_MAX;
+  if (!heap || shares_host_memory(device)) return UINT64_MAX;
   const uint64_t size = context.memory.memoryHeaps[*heap].size;
   uint64_t left = size - std::min(size, device.memory_allocated());
   if (context.heap_budgets != nullptr) {
@@ -450,6 +457,23 @@ Result<Buffer> VulkanDevice::make_buffer(uint64_t bytes, MemoryUse use, const st
     VKF_CHECK(impl_->transfer->fill(made->placed.handle, 0, VK_WHOLE_SIZE, 0));
   }
   return Buffer(std::move(made));
+}
+
+std::optional<Buffer> VulkanDevice::import_pages(std::span<const std::byte> pages,
+                                                 std::shared_ptr<const void> owner,
+                                                 const std::string& name) {
+  const std::optional<PlacedBuffer> placed = impl_->memory->import(pages, name);
+  if (!placed) return std::nullopt;
+  auto made = std::make_shared<Buffer::Impl>();
+  made->placed = *placed;
+  made->pages = std::move(owner);
+  made->device = shared_from_this();
+  made->bytes = pages.size();
+  made->name = name;
+  return Buffer(std::move(made));
+}
+uint64_t VulkanDevice::import_alignment() const {
+  return impl_->context.import_alignment;
 }
 
 Status VulkanDevice::upload(const Buffer& buffer, uint64_t offset,

@@ -50,6 +50,12 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
 
   // A buffer usable as storage, uniform, indirect, and transfer source and target, zero-filled.
   Result<Buffer> make_buffer(uint64_t bytes, MemoryUse use, const std::string& name);
+  // A storage buffer of memory that the host has, which kernels read where it is: whole pages that
+  // `owner` has and nobody writes. Nothing where the device or its driver cannot.
+  std::optional<Buffer> import_pages(std::span<const std::byte> pages,
+                                     std::shared_ptr<const void> owner, const std::string& name);
+  // What addresses and sizes of such pages are multiples of, bytes; 0: they cannot be imported.
+  uint64_t import_alignment() const;
 
   // Copies between host memory and a buffer; synchronous. A mapped buffer is written or read once
   // the last submit that uses it has run; another one goes through staging and takes a submit and a

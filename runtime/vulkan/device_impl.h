@@ -66,6 +66,7 @@ struct VulkanDevice::Impl {
 // Makes a buffer without an owner object; `Buffer` adds one.
 struct Buffer::Impl {
   std::shared_ptr<VulkanDevice> device;
+  std::shared_ptr<const void> pages;  // what owns imported memory; null: nothing is imported
   PlacedBuffer placed;
   uint64_t bytes = 0;
   std::string name;

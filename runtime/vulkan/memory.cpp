@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "driver/snapshot.h"
 
 namespace vkformer {
 
@@ -28,6 +29,8 @@ constexpr VkBufferUsageFlags kUsage =
     VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
     VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
     VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+constexpr VkExternalMemoryHandleTypeFlagBits kHostPages =
+    VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
 constexpr VkMemoryPropertyFlags kCoherent =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
@@ -325,8 +328,66 @@ Result<PlacedBuffer> MemoryPool::make(uint64_t bytes, MemoryUse use, const std::
   return buffer;
 }
 
+std::optional<uint32_t> MemoryPool::imported_type(const void* pages, uint32_t type_bits) const {
+  VkMemoryHostPointerPropertiesEXT found{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+  const VkResult result =
+      context_.api.GetMemoryHostPointerPropertiesEXT(context_.device, kHostPages, pages, &found);
+  if (result != VK_SUCCESS) return std::nullopt;
+  for (uint32_t i = 0; i < context_.memory.memoryTypeCount; ++i) {
+    const VkMemoryPropertyFlags flags = context_.memory.memoryTypes[i].propertyFlags;
+    if ((type_bits & found.memoryTypeBits & (1u << i)) != 0 && (flags & kCoherent) == kCoherent) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<PlacedBuffer> MemoryPool::import(std::span<const std::byte> pages,
+                                               const std::string& name) {
+  const uint64_t multiple = context_.import_alignment;
+  if (multiple == 0 || pages.empty() || pages.size() > context_.caps.limits.max_allocation ||
+      pages.size() % multiple != 0 || reinterpret_cast<uintptr_t>(pages.data()) % multiple != 0) {
+    return std::nullopt;
+  }
+  VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
+  external.handleTypes = kHostPages;
+  VkBufferCreateInfo info = buffer_info(pages.size());
+  info.usage = kImportedUsage;
+  info.pNext = &external;
+  PlacedBuffer buffer;
+  const DeviceApi& api = context_.api;
+  if (api.CreateBuffer(context_.device, &info, context_.allocator, &buffer.handle) != VK_SUCCESS) {
+    return std::nullopt;
+  }
+  VkMemoryRequirements needs{};
+  api.GetBufferMemoryRequirements(context_.device, buffer.handle, &needs);
+  const std::optional<uint32_t> type = imported_type(pages.data(), needs.memoryTypeBits);
+  VkImportMemoryHostPointerInfoEXT host{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT};
+  host.handleType = kHostPages;
+  host.pHostPointer = const_cast<std::byte*>(pages.data());  // which kernels do not write
+  VkMemoryAllocateInfo wanted{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
+  wanted.pNext = &host;
+  wanted.allocationSize = pages.size();
+  wanted.memoryTypeIndex = type.value_or(0);
+  const bool made =
+      type && needs.size <= pages.size() &&
+      api.AllocateMemory(context_.device, &wanted, context_.allocator, &buffer.imported) ==
+          VK_SUCCESS &&
+      api.BindBufferMemory(context_.device, buffer.handle, buffer.imported, 0) == VK_SUCCESS;
+  if (!made) {
+    release(buffer);
+    return std::nullopt;
+  }
+  context_.set_name(VK_OBJECT_TYPE_DEVICE_MEMORY, handle_bits(buffer.imported), "vkformer pages");
+  context_.set_name(VK_OBJECT_TYPE_BUFFER, handle_bits(buffer.handle), name);
+  return buffer;
+}
+
 void MemoryPool::release(const PlacedBuffer& buffer) {
   if (buffer.handle) context_.api.DestroyBuffer(context_.device, buffer.handle, context_.allocator);
+  if (buffer.imported) {
+    context_.api.FreeMemory(context_.device, buffer.imported, context_.allocator);
+  }
   if (!buffer.block) return;
   std::lock_guard<std::mutex> lock(mutex_);
   in_use_ -= buffer.bytes;

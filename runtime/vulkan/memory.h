@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "vulkan/buffer.h"
@@ -19,10 +21,11 @@ struct MemoryBlock;
 struct PlacedBuffer {
   VkBuffer handle = VK_NULL_HANDLE;
   MemoryBlock* block = nullptr;
-  uint64_t offset = 0;          // in the block, bytes
-  uint64_t bytes = 0;           // taken from the block
-  std::byte* mapped = nullptr;  // coherent host address, or null
-  bool host_cached = false;     // of a mapped one
+  uint64_t offset = 0;                       // in the block, bytes
+  uint64_t bytes = 0;                        // taken from the block
+  std::byte* mapped = nullptr;               // coherent host address, or null
+  bool host_cached = false;                  // of a mapped one
+  VkDeviceMemory imported = VK_NULL_HANDLE;  // all of it, in place of a block
 };
 
 class MemoryPool {
@@ -37,6 +40,10 @@ class MemoryPool {
 
   // Uninitialised memory. `name` is for messages and debug tools.
   Result<PlacedBuffer> make(uint64_t bytes, MemoryUse use, const std::string& name);
+  // A buffer whose memory is `pages`, which stay as they are until it is released: kernels read
+  // them where they are. Nothing where the device or its driver cannot. They count as nobody's
+  // device memory.
+  std::optional<PlacedBuffer> import(std::span<const std::byte> pages, const std::string& name);
   // Precondition: the device has finished with it.
   void release(const PlacedBuffer& buffer);
 
@@ -57,6 +64,8 @@ class MemoryPool {
     bool mapped = false;
   };
   MemoryPool(Context& context, Mapping mapping);
+  // The type of imported memory; kernels see there what the host wrote before their submit.
+  std::optional<uint32_t> imported_type(const void* pages, uint32_t type_bits) const;
   Result<Kind> choose_kind(uint32_t type_bits, MemoryUse use) const;
   Status place(PlacedBuffer& buffer, const VkMemoryRequirements& needs, Kind kind,
                const std::string& name);

@@ -53,6 +53,9 @@ DeviceRequirements requirements_of(const Snapshot& s) {
   for (const char* name : extensions_of(features_of(found), s.version)) {
     found.extensions.emplace_back(name);
   }
+  if (s.import_alignment > 0) {
+    found.extensions.emplace_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  }
   found.queue_family = static_cast<uint32_t>(s.compute_family());
   for (uint32_t i = 0; i < s.families.size(); ++i) {
     const VkQueueFlags flags = s.families[i].queueFlags;

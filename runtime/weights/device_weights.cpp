@@ -100,6 +100,34 @@ Result<DeviceWeights> DeviceWeights::open(const FileStore& files,
   return DeviceWeights(std::move(file), std::move(places));
 }
 
+std::vector<PageRun> DeviceWeights::page_runs(const std::vector<bool>& wanted, uint64_t alignment,
+                                              uint64_t most_bytes) const {
+  const std::span<const std::byte> pages = file_->pages();
+  const auto address = reinterpret_cast<uintptr_t>(pages.data());
+  if (pages.empty() || alignment == 0 || address % alignment != 0) return {};
+  // Places count from the map's first byte from here on.
+  const auto start = static_cast<size_t>(file_->bytes().data() - pages.data());
+  if (start % kAlignment != 0) return {};
+  const auto multiple = static_cast<size_t>(alignment);
+  std::vector<PageRun> runs;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (!wanted[i]) continue;
+    const size_t begin = (start + places_[i].begin) / multiple * multiple;
+    const size_t end = (start + places_[i].end + multiple - 1) / multiple * multiple;
+    if (end > pages.size()) return {};
+    if (!runs.empty() && runs.back().end == i) {
+      PageRun& last = runs.back();
+      const auto first = static_cast<size_t>(last.pages.data() - pages.data());
+      if (end - first <= most_bytes) {
+        last = {pages.subspan(first, end - first), last.first, i + 1};
+        continue;
+      }
+    }
+    runs.push_back({pages.subspan(begin, end - begin), i, i + 1});
+  }
+  return runs;
+}
+
 Status check_stores_values(const FileStore& files, const std::string& who) {
   if (!files.has(kDeviceWeightsIndex)) return {};
   return unsupported(message({who, " needs the values of weights, but ", files.label(),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,12 @@ Result<std::vector<std::byte>> make_device_weights(const std::vector<PackedWeigh
                                                    const Checkpoint& checkpoint,
                                                    const Helpers& helpers);
 
+// Weights one after the other, and the pages of the system that they lie in.
+struct PageRun {
+  std::span<const std::byte> pages;
+  size_t first = 0, end = 0;  // weights [first, end)
+};
+
 class DeviceWeights {
  public:
   // Of a store that has an index. `weights`: what the model needs, resolved with slices of
@@ -38,15 +45,22 @@ class DeviceWeights {
                                     const std::vector<PackedWeight>& weights);
 
   std::span<const std::byte> bytes_of(size_t weight) const {
-    return file_.bytes().subspan(places_[weight].begin,
-                                 places_[weight].end - places_[weight].begin);
+    return file_->bytes().subspan(places_[weight].begin,
+                                  places_[weight].end - places_[weight].begin);
   }
+  // All bytes, which live as long as it.
+  const std::shared_ptr<const MappedFile>& file() const { return file_; }
+  // Runs of the weights that `wanted` names. Their pages begin and end at multiples of `alignment`,
+  // and have at most `most_bytes` where that holds a weight. None if the file is not mapped, or if
+  // devices could not bind its weights where they are.
+  std::vector<PageRun> page_runs(const std::vector<bool>& wanted, uint64_t alignment,
+                                 uint64_t most_bytes) const;
 
  private:
   DeviceWeights(MappedFile file, std::vector<ByteRange> places)
-      : file_(std::move(file)), places_(std::move(places)) {}
+      : file_(std::make_shared<const MappedFile>(std::move(file))), places_(std::move(places)) {}
 
-  MappedFile file_;
+  std::shared_ptr<const MappedFile> file_;
   std::vector<ByteRange> places_;  // by weight
 };
 

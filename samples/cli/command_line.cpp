@@ -90,6 +90,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "memory, experts first, then the last layers; without, what has room")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("BYTES");
+  command.add_flag("--copy-weights", options.copy_weights,
+                   "copy the weights of a pack made with --device-layout, also where the device "
+                   "could read the file's pages");
   add_adapter_option(command, options.adapters);
 }
 

@@ -1,8 +1,11 @@
 // Packs whose weights lie in them as GPUs read them.
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "checkpoint/pack_file.h"
 #include "checkpoint/temp_dir.h"
+#include "load/loaded_model.h"
 #include "support/golden.h"
 #include "support/test_device.h"
 #include "vkformer/model_pack.h"
@@ -76,6 +79,41 @@ TEST_SUITE("cpu") {
               .ok());
   }
 
+  TEST_CASE("device layout: runs of pages hold their weights and stay inside the file") {
+    const test::TempDir directory;
+    const std::string path = packed_so(directory, golden_case("llama-bare").path("model"));
+    const auto read = read_model_weights({}, *make_pack_store(path, 0, true), {});
+    REQUIRE_MESSAGE(read.ok(), read.error().message);
+    const DeviceWeights& packed = *read->packed;
+    const size_t count = read->weights.size();
+    const std::span<const std::byte> pages = packed.file()->pages();
+    if (pages.empty()) return;  // a system without maps
+    constexpr uint64_t kPage = 4096;
+    std::vector<bool> wanted(count, true);
+    wanted[count / 2] = false;
+    for (const uint64_t most : {uint64_t{1}, uint64_t{3} * kPage, uint64_t{1} << 30}) {
+      CAPTURE(most);
+      std::vector<int> times(count);
+      for (const PageRun& run : packed.page_runs(wanted, kPage, most)) {
+        CHECK(run.pages.size() % kPage == 0);
+        CHECK(reinterpret_cast<uintptr_t>(run.pages.data()) % kPage == 0);
+        CHECK(run.pages.data() >= pages.data());
+        CHECK(run.pages.data() + run.pages.size() <= pages.data() + pages.size());
+        CHECK((run.pages.size() <= most || run.end == run.first + 1));
+        for (size_t i = run.first; i < run.end; ++i) {
+          ++times[i];
+          const auto bytes = packed.bytes_of(i);
+          CHECK(bytes.data() >= run.pages.data());
+          CHECK(bytes.data() + bytes.size() <= run.pages.data() + run.pages.size());
+        }
+      }
+      for (size_t i = 0; i < count; ++i) CHECK(times[i] == (wanted[i] ? 1 : 0));
+    }
+    CHECK(packed.page_runs(wanted, 0, kPage).empty());
+    // Coarser than the map, whose first or last page such a run would leave.
+    CHECK(packed.page_runs(wanted, uint64_t{1} << 40, uint64_t{1} << 50).empty());
+  }
+
   TEST_CASE("device layout: GGUF files and adapters need a format of weights") {
     const test::TempDir directory;
     PackOptions options;
@@ -109,6 +147,51 @@ TEST_SUITE("gpu") {
         REQUIRE(packed.size() == whole.size());
         for (const auto& [key, tensor] : packed) {
           CHECK_MESSAGE(tensor.bytes == whole.at(key).bytes, key);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("device layout: weights in the file's pages give the bits of copies") {
+    if (!have_test_device()) return;
+    const GoldenCase golden = golden_case("llama-bare");
+    const test::TempDir directory;
+    const std::string packed = packed_so(directory, golden.path("model"));
+    const TensorMap expected = run_once(golden.path("model"), golden.pass_inputs(), {});
+    // In an archive: at a place whose pages are the pack's, at one whose weights can be bound, at
+    // one where they cannot.
+    for (const size_t offset : {size_t{0}, size_t{4096}, size_t{256}, size_t{100}}) {
+      CAPTURE(offset);
+      const std::string archive = directory.file("archive");
+      std::ofstream(archive, std::ios::binary)
+          << std::string(offset, 'x') << std::ifstream(packed, std::ios::binary).rdbuf() << "end";
+      const ModelSource source = ModelSource::pack(archive, {.offset = offset});
+      for (const bool copy : {false, true}) {
+        CAPTURE(copy);
+        ModelOptions options;
+        options.copy_weights = copy;
+        const uint64_t before = test_device()->memory_in_use();
+        const auto model = Model::load_from(*test_device(), source, options);
+        REQUIRE_MESSAGE(model.ok(), model.error().message);
+        const uint64_t grown = test_device()->memory_in_use() - before;
+        // Whether a device takes the pages is its own affair; what it takes needs no other memory.
+        if (model->host_weight_bytes() > 0) {
+          CHECK_FALSE(copy);
+          CHECK(offset % 256 == 0);
+          CHECK(model->host_weight_bytes() == model->weight_bytes());
+          CHECK(grown == 0);
+          const auto needs = memory_needs(*test_device(), source, options, {});
+          REQUIRE_MESSAGE(needs.ok(), needs.error().message);
+          CHECK(needs->weights == 0);
+        } else {
+          CHECK(grown >= model->weight_bytes());
+        }
+        auto session = Session::create(*model);
+        REQUIRE_MESSAGE(session.ok(), session.error().message);
+        const auto outputs = session->run(golden.pass_inputs());
+        REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+        for (const auto& [key, tensor] : *outputs) {
+          CHECK_MESSAGE(tensor.bytes == expected.at(key).bytes, key);
         }
       }
     }

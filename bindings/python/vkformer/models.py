@@ -141,8 +141,9 @@ Adapters = Union[Mapping[Any, float], Sequence[Any]]
 
 def write_gguf(model: str | os.PathLike[str], target: str | os.PathLike[str], weights: str = "q8_0",
                adapters: Adapters | None = None) -> QuantizeReport:
-    """Writes a model, a directory or a GGUF file, as the GGUF file `target`, with weights in "q8_0",
-    "q4_0", "q4_1", "bf16", "f16" or "f32" and adapters (paths, or a dict of their scales) merged."""
+    """Writes a model, a directory or a GGUF file, as the GGUF file `target`, with weights in
+    "f32", "f16", "bf16" or a type of blocks such as "q8_0" and "q4_k", and adapters (paths, or a dict
+    of their scales) merged."""
     report = _c.sized("vkf_quantise_report")
     with Keep() as keep:
         options = fill("vkf_gguf_options", {"weights": weights}, keep, "write_gguf()")
@@ -319,11 +320,11 @@ class Model(Handle):
 
     Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m", or a type of GGUF files such
     as "q4_k"), precision ("f32", "f16", "reproducible", "int8"), most_weight_bytes, device_memory
-    (bytes of weights there at most; the others lie in host memory), adapters (paths of LoRA or DoRA
-    adapters, or a dict of their scales),
-    request_adapters (a dict of names and directories of LoRA adapters that generations choose from),
-    first_use (a dict of batch, tokens, new_tokens, beams, inputs), group (a DeviceGroup, which then
-    holds the model in place of the device)."""
+    (bytes of weights there at most; the others lie in host memory), copy_weights (of a pack in the
+    layout of devices, even if the device can read the file), adapters (paths of LoRA or DoRA
+    adapters, or a dict of their scales), request_adapters (a dict of names and directories of LoRA
+    adapters that generations choose from), first_use (a dict of batch, tokens, new_tokens, beams,
+    inputs), group (a DeviceGroup, which then holds the model in place of the device)."""
 
     _kind = "vkf_model"
 

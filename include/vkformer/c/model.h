@@ -113,7 +113,9 @@ typedef struct vkf_model_options {
   const vkf_session_sizes* first_use;
   // 1: of vkf_load_start, weights are copied to device memory as vkf_load_advance allows.
   uint32_t paced;
-  uint32_t reserved2;
+  // 1: the weights of a pack that has them as GPUs read them are copied, also where the device
+  // could read the file's pages.
+  uint32_t copy_weights;
   // LoRA or DoRA adapters, directories in PEFT's layout or GGUF files, and what multiplies each.
   const char* const* adapters;  // adapter_count of them
   const float* adapter_scales;  // likewise, or null: 1

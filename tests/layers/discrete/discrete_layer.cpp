@@ -286,6 +286,16 @@ VKAPI_ATTR void VKAPI_CALL Requirements2(VkDevice device, const Info* info,
   state.presented.translate(needs->memoryRequirements.memoryTypeBits);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL GetMemoryHostPointerPropertiesEXT(
+    VkDevice device, VkExternalMemoryHandleTypeFlagBits type, const void* pointer,
+    VkMemoryHostPointerPropertiesEXT* properties) {
+  DeviceState& state = devices().of(device);
+  const VkResult result =
+      state.next.GetMemoryHostPointerPropertiesEXT(device, type, pointer, properties);
+  if (result == VK_SUCCESS) state.presented.translate_imported(properties->memoryTypeBits);
+  return result;
+}
+
 // --- What the loader asks for
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetInstanceProcAddr(VkInstance, const char* name);
@@ -313,6 +323,7 @@ PFN_vkVoidFunction device_replacement(const char* name) {
       VKF_REPLACED(AllocateMemory),
       VKF_REPLACED(FreeMemory),
       VKF_REPLACED(MapMemory),
+      VKF_REPLACED(GetMemoryHostPointerPropertiesEXT),
       {"vkGetBufferMemoryRequirements",
        erased(Requirements<&T::GetBufferMemoryRequirements, VkBuffer>)},
       {"vkGetImageMemoryRequirements",

@@ -26,28 +26,29 @@ namespace vkformer::testing {
   X(GetPhysicalDeviceMemoryProperties) \
   X(GetPhysicalDeviceMemoryProperties2)
 
-#define NEXT_DEVICE(X)            \
-  X(GetDeviceProcAddr)            \
-  X(DestroyDevice)                \
-  X(AllocateMemory)               \
-  X(FreeMemory)                   \
-  X(MapMemory)                    \
-  X(GetBufferMemoryRequirements)  \
-  X(GetBufferMemoryRequirements2) \
-  X(GetImageMemoryRequirements)   \
-  X(GetImageMemoryRequirements2)  \
-  X(QueueSubmit)                  \
-  X(QueueSubmit2)                 \
-  X(QueueWaitIdle)                \
-  X(DeviceWaitIdle)               \
-  X(WaitSemaphores)               \
-  X(WaitSemaphoresKHR)            \
-  X(GetSemaphoreCounterValue)     \
-  X(GetSemaphoreCounterValueKHR)  \
-  X(WaitForFences)                \
-  X(GetFenceStatus)               \
-  X(CmdCopyBuffer)                \
-  X(CmdCopyBuffer2)               \
+#define NEXT_DEVICE(X)                 \
+  X(GetDeviceProcAddr)                 \
+  X(DestroyDevice)                     \
+  X(AllocateMemory)                    \
+  X(FreeMemory)                        \
+  X(MapMemory)                         \
+  X(GetBufferMemoryRequirements)       \
+  X(GetBufferMemoryRequirements2)      \
+  X(GetImageMemoryRequirements)        \
+  X(GetImageMemoryRequirements2)       \
+  X(GetMemoryHostPointerPropertiesEXT) \
+  X(QueueSubmit)                       \
+  X(QueueSubmit2)                      \
+  X(QueueWaitIdle)                     \
+  X(DeviceWaitIdle)                    \
+  X(WaitSemaphores)                    \
+  X(WaitSemaphoresKHR)                 \
+  X(GetSemaphoreCounterValue)          \
+  X(GetSemaphoreCounterValueKHR)       \
+  X(WaitForFences)                     \
+  X(GetFenceStatus)                    \
+  X(CmdCopyBuffer)                     \
+  X(CmdCopyBuffer2)                    \
   X(CmdUpdateBuffer)
 
 #define MEMBER(name) PFN_vk##name name = nullptr;
@@ -76,6 +77,15 @@ struct Presented {
   // A resource may lie in every presented type if it may lie in the one behind them.
   void translate(uint32_t& type_bits) const {
     if (own) type_bits = (type_bits >> backing & 1) != 0 ? (1u << memory.memoryTypeCount) - 1 : 0;
+  }
+  // Memory of the host stays outside device memory when it is imported.
+  void translate_imported(uint32_t& type_bits) const {
+    if (!own) return;
+    translate(type_bits);
+    for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+      const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
+      if ((flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0) type_bits &= ~(1u << i);
+    }
   }
 };
 
