@@ -10,6 +10,20 @@
 #include "vkformer/session.h"
 
 namespace vkformer::testing {
+namespace {
+
+std::vector<TokenId> generated_by(const Model& model) {
+  auto session = Session::create(model);
+  REQUIRE_MESSAGE(session.ok(), session.error().message);
+  GenerateOptions wanted = session->generation_defaults();
+  wanted.max_new_tokens = 24;
+  wanted.choice = TokenChoice::kBest;
+  const auto generation = session->generate({{82, 79, 77, 69, 79}}, wanted);
+  REQUIRE_MESSAGE(generation.ok(), generation.error().message);
+  return generation->front().front().ids;
+}
+
+}  // namespace
 
 TEST_SUITE("small_heap") {
   TEST_CASE("weights without room in device memory lie in host memory, with the same results") {
@@ -29,14 +43,7 @@ TEST_SUITE("small_heap") {
       REQUIRE_MESSAGE(model.ok(), model.error().message);
       host_bytes = model->host_weight_bytes();
       bytes = model->weight_bytes();
-      auto session = Session::create(*model);
-      REQUIRE_MESSAGE(session.ok(), session.error().message);
-      GenerateOptions wanted = session->generation_defaults();
-      wanted.max_new_tokens = 24;
-      wanted.choice = TokenChoice::kBest;
-      const auto generation = session->generate({{82, 79, 77, 69, 79}}, wanted);
-      REQUIRE_MESSAGE(generation.ok(), generation.error().message);
-      return generation->front().front().ids;
+      return generated_by(*model);
     };
     uint64_t host_bytes = 0, bytes = 0;
     const auto ids = generated(0, host_bytes, bytes);
@@ -76,14 +83,7 @@ TEST_SUITE("small_heap") {
       // lavapipe and SwiftShader take pages of files. Uploads have memory of their own in both.
       if (copy) of_copies = grown;
       if (!copy) CHECK(of_copies - grown >= model->host_weight_bytes());
-      auto session = Session::create(*model);
-      REQUIRE_MESSAGE(session.ok(), session.error().message);
-      GenerateOptions wanted = session->generation_defaults();
-      wanted.max_new_tokens = 24;
-      wanted.choice = TokenChoice::kBest;
-      const auto generation = session->generate({{82, 79, 77, 69, 79}}, wanted);
-      REQUIRE_MESSAGE(generation.ok(), generation.error().message);
-      const std::vector<TokenId>& ids = generation->front().front().ids;
+      const std::vector<TokenId> ids = generated_by(*model);
       if (first.empty()) first = ids;
       CHECK(ids == first);
     }
