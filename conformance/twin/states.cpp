@@ -17,22 +17,23 @@ namespace {
 // An element of a table in f32, in halves or in blocks.
 Real table_element(const TwinRun& run, const Node& node, size_t id, size_t d) {
   const auto& a = attrs_of<EmbeddingAttrs>(node);
-  const Memory& table = run.in(node, 1);
+  const size_t slice = id / a.slice_rows;
+  const size_t input = slice == 0 ? 1 : kEmbeddingSlices + slice - 1;
+  const Memory& table = run.in(node, input);
+  id -= slice * a.slice_rows;
   if (in_blocks(a.format)) return packed_weight(table, a.format, d, id, a.width);
   const bool strided = a.row_stride != 0 || a.col_stride != 0;
   const size_t row_stride = strided ? a.row_stride : a.width, step = strided ? a.col_stride : 1;
   const size_t panel = a.panel_stride != 0 ? a.panel_stride : kPanelColumns * row_stride;
   const size_t at = id / kPanelColumns * panel + id % kPanelColumns * row_stride + d * step;
-  const DType stored = run.graph().tensor(node.inputs[1]).dtype;
+  const DType stored = run.graph().tensor(node.inputs[input]).dtype;
   if (a.format != MatrixFormat::kF16 && stored != DType::kF16) return table[at];
   HostArithmetic h;
   return from_half(h, table.words[at / 2] >> (16 * (at % 2)) & 0xffffu);
 }
 
-// Tables in slices have no twin.
 bool twin_embedding(TwinRun& run, const Node& node) {
   const auto& a = attrs_of<EmbeddingAttrs>(node);
-  if (a.slice_rows < a.vocabulary) return false;
   const bool step = TwinRun::has(node, 3), has_table = TwinRun::has(node, 2);
   const bool placed = has_table && a.from != EmbeddingAttrs::Positions::kNone;
   const Memory& ids = run.in(node, 0);

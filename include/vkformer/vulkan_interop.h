@@ -48,6 +48,9 @@ struct DeviceRequirements {
   // without robustBufferAccess: several times faster products and attention on one software device.
   VkBool32 descriptor_indexing = VK_FALSE;
   VkBool32 integer_dot_product = VK_FALSE;  // shaderIntegerDotProduct: faster `precision int8`
+  // computeOccupancyPriority: dispatches leave most of the GPU to graphics that runs beside them,
+  // unless DeviceOptions::queue_priority is kNormal.
+  VkBool32 compute_occupancy_priority = VK_FALSE;
   // A family for vkformer's own queue: computing beside the graphics queue where there is one.
   uint32_t queue_family = 0;
   // The extension with which that queue can be made of VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR, so that it

@@ -36,6 +36,9 @@ Result<DeviceApi> DeviceApi::load(PFN_vkGetDeviceProcAddr get, VkDevice device,
   if (options.imports == DeviceApiOptions::Imports::kOn) {
     VKF_IMPORT_FUNCTIONS(VKF_LOAD)
   }
+  if (options.occupancy == DeviceApiOptions::Occupancy::kOn) {
+    VKF_OCCUPANCY_FUNCTIONS(VKF_LOAD)
+  }
 #undef VKF_LOAD
   if (options.labels == DeviceApiOptions::Labels::kOn) {
 #define VKF_LOAD(name) api.name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));

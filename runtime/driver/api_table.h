@@ -5,6 +5,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include "base/check.h"
+#include "driver/occupancy.h"
 
 namespace vkformer {
 
@@ -97,6 +98,9 @@ namespace vkformer {
 // What memory of the host can be; null where VK_EXT_external_memory_host is not enabled.
 #define VKF_IMPORT_FUNCTIONS(X) X(GetMemoryHostPointerPropertiesEXT)
 
+// Null where VK_NV_compute_occupancy_priority is not enabled.
+#define VKF_OCCUPANCY_FUNCTIONS(X) X(CmdSetComputeOccupancyPriorityNV)
+
 #define VKF_MEMBER(name) PFN_vk##name name = nullptr;
 
 struct InstanceApi {
@@ -113,6 +117,7 @@ struct DeviceApiOptions {
   enum class Labels : uint8_t { kOff, kOn } labels = Labels::kOff;
   enum class Statistics : uint8_t { kOff, kOn } statistics = Statistics::kOff;
   enum class Imports : uint8_t { kOff, kOn } imports = Imports::kOff;
+  enum class Occupancy : uint8_t { kOff, kOn } occupancy = Occupancy::kOff;
 };
 
 struct DeviceApi {
@@ -120,6 +125,7 @@ struct DeviceApi {
   VKF_DEBUG_FUNCTIONS(VKF_MEMBER)
   VKF_STATISTICS_FUNCTIONS(VKF_MEMBER)
   VKF_IMPORT_FUNCTIONS(VKF_MEMBER)
+  VKF_OCCUPANCY_FUNCTIONS(VKF_MEMBER)
   PFN_vkWaitSemaphores WaitSemaphores = nullptr;
   PFN_vkGetSemaphoreCounterValue GetSemaphoreCounterValue = nullptr;
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "driver/matrix_units.h"
+#include "driver/occupancy.h"
 
 namespace vkformer {
 namespace {
@@ -41,7 +42,8 @@ struct Row {
 #define INDEXING(member) \
   OWN(DESCRIPTOR_INDEXING_FEATURES, VkPhysicalDeviceDescriptorIndexingFeatures, member)
 
-#define UNITS(Struct, member) PLACE(Struct::kType, Struct, member)
+// Of structs that the build's headers may lack.
+#define NEWER(Struct, member) PLACE(Struct::kType, Struct, member)
 
 constexpr Place kNowhere{VK_STRUCTURE_TYPE_MAX_ENUM, 0, 0};
 constexpr uint32_t kNever = UINT32_MAX;
@@ -62,13 +64,13 @@ constexpr Row kRows[] = {
     {feature::kDeviceScope, MEMORY_MODEL(vulkanMemoryModelDeviceScope),
      CORE_1_2(vulkanMemoryModelDeviceScope), VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
      VK_API_VERSION_1_2},
-    {feature::kMatrix, UNITS(MatrixFeatures, cooperativeMatrix), kNowhere, kMatrixExtension,
+    {feature::kMatrix, NEWER(MatrixFeatures, cooperativeMatrix), kNowhere, kMatrixExtension,
      kNever},
-    {feature::kReductions, UNITS(Matrix2Features, cooperativeMatrixReductions), kNowhere,
+    {feature::kReductions, NEWER(Matrix2Features, cooperativeMatrixReductions), kNowhere,
      kMatrix2Extension, kNever},
-    {feature::kConversions, UNITS(Matrix2Features, cooperativeMatrixConversions), kNowhere,
+    {feature::kConversions, NEWER(Matrix2Features, cooperativeMatrixConversions), kNowhere,
      kMatrix2Extension, kNever},
-    {feature::kPerElement, UNITS(Matrix2Features, cooperativeMatrixPerElementOperations), kNowhere,
+    {feature::kPerElement, NEWER(Matrix2Features, cooperativeMatrixPerElementOperations), kNowhere,
      kMatrix2Extension, kNever},
     {feature::kMaintenance4,
      OWN(MAINTENANCE_4_FEATURES, VkPhysicalDeviceMaintenance4Features, maintenance4),
@@ -90,6 +92,8 @@ constexpr Row kRows[] = {
          shaderIntegerDotProduct),
      CORE_1_3(shaderIntegerDotProduct), VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
      VK_API_VERSION_1_3},
+    {feature::kOccupancy, NEWER(OccupancyFeatures, computeOccupancyPriority), kNowhere,
+     kOccupancyExtension, kNever},
     {feature::kExecutables,
      OWN(PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
          VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR, pipelineExecutableInfo),

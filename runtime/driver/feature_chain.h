@@ -34,6 +34,7 @@ inline constexpr Features kVariableCount = 1u << 14;  // descriptorBindingVariab
 inline constexpr Features kUpdateLater = 1u << 15;    // ...StorageBufferUpdateAfterBind
 inline constexpr Features kExecutables = 1u << 16;    // pipelineExecutableInfo
 inline constexpr Features kDot8 = 1u << 17;           // shaderIntegerDotProduct
+inline constexpr Features kOccupancy = 1u << 18;      // computeOccupancyPriority
 
 // What the matrix tier needs. The memory model is what its kernels' SPIR-V is written in; once it
 // is enabled, the atomics of every other kernel need its device scope, too.

@@ -195,6 +195,7 @@ Status ask_features(const InstanceApi& api, Snapshot& s, PropertyChain& chain) {
   s.caps.compiler.has_int64 = has_all(offered, feature::kInt64);
   s.timeline = has_all(offered, feature::kTimeline);
   s.caps.has_dot8 = has_all(offered, feature::kDot8);
+  s.occupancy = has_all(offered, feature::kOccupancy);
   chain.sizes.offered = has_all(offered, feature::kSubgroupSizes);
   // What has kernels with tables is a software device; no other needs them enabled.
   if (has_all(offered, feature::kTables) && s.caps.device_class == DeviceClass::kSoftware) {
@@ -333,6 +334,10 @@ const char* Snapshot::priority_extension() const {
     if (offers(name)) return name;
   }
   return nullptr;
+}
+
+bool lowers_occupancy(const Snapshot& snapshot, const DeviceOptions& options) {
+  return snapshot.occupancy && options.queue_priority == DeviceOptions::QueuePriority::kLow;
 }
 
 int Snapshot::compute_family() const {

@@ -35,6 +35,7 @@ struct Snapshot {
   bool fp16 = false;
   bool timeline = false;
   bool subgroup = false;
+  bool occupancy = false;         // dispatches can leave most of the GPU to graphics
   bool matrix = false;            // the matrix tier's features; units are in caps
   ArithmeticModes arithmetic;     // that f32 offers
   bool sizes_subgroups = false;   // pipelines can ask for full subgroups of DeviceCaps::unit_lanes
@@ -55,6 +56,9 @@ struct Snapshot {
 // `instance_version` as the instance was made with; `index` among the machine's devices.
 Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical,
                                uint32_t instance_version, int index);
+
+// Whether these options ask for what `occupancy` offers.
+bool lowers_occupancy(const Snapshot& snapshot, const DeviceOptions& options);
 
 // Applies quirks, then the caller's tier and limit profile, to caps, and mirrors it in info.
 Status clamp_snapshot(Snapshot& snapshot, const DeviceOptions& options,

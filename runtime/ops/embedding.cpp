@@ -241,9 +241,6 @@ EmbeddingParams params_of(const LowerContext& context, const Node& node) {
   return params;
 }
 
-// Of a node's inputs, the second tensor of a table in slices.
-constexpr size_t kFirstSlice = kEmbeddingNorm + 1;
-
 // Of one element of the table.
 double weight_bytes(const TensorDesc& table, const EmbeddingAttrs& attrs) {
   if (in_blocks(attrs.format)) return block_words(attrs.format) / 512.0;
@@ -271,10 +268,10 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   const bool normed = node.inputs[kEmbeddingNorm] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
   const KernelId kernel = pick((normed ? kNormed : kUnnormed)[step ? 1 : 0], first, attrs);
-  const auto slices = static_cast<uint32_t>(node.inputs.size() - kFirstSlice + 1);
+  const auto slices = static_cast<uint32_t>(node.inputs.size() - kEmbeddingSlices + 1);
   const double elements = static_cast<double>(params.rows) * params.width / slices;
   for (uint32_t s = 0; s < slices; ++s) {
-    const TensorId table = node.inputs[s == 0 ? 1 : kFirstSlice + s - 1];
+    const TensorId table = node.inputs[s == 0 ? 1 : kEmbeddingSlices + s - 1];
     params.first_id = s * attrs.slice_rows;
     params.slice_rows = slice_rows(attrs, s);
     Dispatch d = make_dispatch(node, kernel);

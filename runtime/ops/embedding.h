@@ -49,9 +49,10 @@ struct EmbeddingAttrs {
   float norm_epsilon = 0;  // of the norm that fusion put into the node, else unused
 };
 
-// Which of a node's inputs are the gain and bias (2, D) of that norm, or absent; the slices of a
-// table follow.
+// Which of a node's inputs are the gain and bias (2, D) of that norm, or absent, and the first of
+// the slices of a table but the first.
 inline constexpr size_t kEmbeddingNorm = 4;
+inline constexpr size_t kEmbeddingSlices = kEmbeddingNorm + 1;
 
 struct EmbeddingInputs {
   TensorId ids = kNoTensor;    // (..., T), or planes of that, U32

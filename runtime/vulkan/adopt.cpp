@@ -73,6 +73,7 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
   s.matrix = s.matrix && s.fp16 && has_all(enabled, feature::kUnits);
   s.caps.has_matrix2 = s.caps.has_matrix2 && has_all(enabled, feature::kUnits2);
   s.caps.has_dot8 = s.caps.has_dot8 && has_all(enabled, feature::kDot8);
+  s.occupancy = s.occupancy && has_all(enabled, feature::kOccupancy);
   s.sizes_subgroups = s.sizes_subgroups && has_all(enabled, feature::kSubgroupSizes);
   if (!names(adopted, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) s.import_alignment = 0;
   if (!has_all(enabled, feature::kTables)) s.caps.compiler.max_table_parts = 0;
@@ -118,6 +119,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(const AdoptedDevice& a
                                                       : DeviceApiOptions::Timeline::kExtension;
   }
   if (s.import_alignment > 0) wanted.imports = DeviceApiOptions::Imports::kOn;
+  if (lowers_occupancy(s, options)) wanted.occupancy = DeviceApiOptions::Occupancy::kOn;
   if (names(adopted, VK_EXT_DEBUG_UTILS_EXTENSION_NAME)) {
     wanted.labels = DeviceApiOptions::Labels::kOn;
   }

@@ -44,7 +44,27 @@ Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBuffe
   std::unique_lock lock(labels_mutex);
   const VkResult begun = context.api.BeginCommandBuffer(commands, &info);
   lock.unlock();
-  return context.check(begun, std::string(who) + " vkBeginCommandBuffer");
+  VKF_CHECK(context.check(begun, std::string(who) + " vkBeginCommandBuffer"));
+  lower_occupancy(context, commands);
+  return {};
+}
+
+namespace {
+
+void set_occupancy(const Context& context, VkCommandBuffer commands, float priority) {
+  if (context.api.CmdSetComputeOccupancyPriorityNV == nullptr) return;
+  const OccupancyParameters parameters{.occupancyPriority = priority};
+  context.api.CmdSetComputeOccupancyPriorityNV(commands, &parameters);
+}
+
+}  // namespace
+
+void lower_occupancy(const Context& context, VkCommandBuffer commands) {
+  set_occupancy(context, commands, kLowOccupancy);
+}
+
+void restore_occupancy(const Context& context, VkCommandBuffer commands) {
+  set_occupancy(context, commands, kNormalOccupancy);
 }
 
 Status reset_command_pool(Context& context, VkCommandPool pool, const char* who) {

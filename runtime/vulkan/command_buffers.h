@@ -33,6 +33,10 @@ Status begin_copies(Context& context, const TransientCommands& transient, const 
 
 Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                       const char* who);
+// Of the dispatches that follow in a command buffer, where the device lowers it; begin_commands
+// lowers that of ours. Who records into the application's buffers leaves the usual one to it.
+void lower_occupancy(const Context& context, VkCommandBuffer commands);
+void restore_occupancy(const Context& context, VkCommandBuffer commands);
 // Makes all command buffers of a pool empty.
 Status reset_command_pool(Context& context, VkCommandPool pool, const char* who);
 // Destroys a pool with its command buffers.

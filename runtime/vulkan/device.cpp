@@ -103,7 +103,7 @@ Result<Snapshot> choose_device(const Instance& instance, const std::string& want
 }
 
 // What the tier, the timeline and what pipelines keep of their compilation use.
-Features used_features(const Snapshot& s, Capture capture) {
+Features used_features(const Snapshot& s, const DeviceOptions& options, Capture capture) {
   Features used = 0;
   if (s.caps.int64()) used |= feature::kInt64;
   if (s.caps.fp16()) used |= feature::kFp16;
@@ -113,6 +113,7 @@ Features used_features(const Snapshot& s, Capture capture) {
   if (s.caps.matrix() && s.sizes_subgroups) used |= feature::kSubgroupSizes;
   if (s.caps.tables()) used |= feature::kTables;
   if (s.caps.dot8()) used |= feature::kDot8;
+  if (lowers_occupancy(s, options)) used |= feature::kOccupancy;
   if (capture != Capture::kNone) used |= feature::kExecutables;
   return used;
 }
@@ -121,7 +122,7 @@ Features used_features(const Snapshot& s, Capture capture) {
 // and captures of compilations use.
 Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const DeviceOptions& options,
                                Capture capture, const VkAllocationCallbacks* allocator) {
-  const Features used = used_features(s, capture);
+  const Features used = used_features(s, options, capture);
   std::vector<const char*> extensions = extensions_of(used, s.version);
   if (s.import_alignment > 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   if (s.offers("VK_KHR_portability_subset")) extensions.push_back("VK_KHR_portability_subset");
@@ -247,6 +248,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceO
   if (impl->instance->debug_utils()) wanted.labels = DeviceApiOptions::Labels::kOn;
   if (context.capture != Capture::kNone) wanted.statistics = DeviceApiOptions::Statistics::kOn;
   if (s.import_alignment > 0) wanted.imports = DeviceApiOptions::Imports::kOn;
+  if (lowers_occupancy(s, options)) wanted.occupancy = DeviceApiOptions::Occupancy::kOn;
   VKF_ASSIGN(context.api, DeviceApi::load(instance.GetDeviceProcAddr, context.device, wanted));
   context.queue_family = static_cast<uint32_t>(s.compute_family());
   context.api.GetDeviceQueue(context.device, context.queue_family, 0, &context.queue);

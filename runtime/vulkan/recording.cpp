@@ -89,8 +89,11 @@ Status Recording::append(VkCommandBuffer_T* commands) {
   const Context& context = impl_->device->impl().context;
   VKF_CHECK(context.check_alive());
   PieceQueries untimed;
-  return impl_->recorder->append(commands, all_pieces(impl_->plan, context.caps.max_dispatch_flops),
-                                 untimed);
+  lower_occupancy(context, commands);
+  const Status appended = impl_->recorder->append(
+      commands, all_pieces(impl_->plan, context.caps.max_dispatch_flops), untimed);
+  restore_occupancy(context, commands);
+  return appended;
 }
 
 const Plan& Recording::plan() const {

@@ -36,6 +36,7 @@ Features features_of(const DeviceRequirements& wanted) {
   add(wanted.subgroup_size_control, feature::kSubgroupSizes);
   add(wanted.descriptor_indexing, feature::kTables);
   add(wanted.integer_dot_product, feature::kDot8);
+  add(wanted.compute_occupancy_priority, feature::kOccupancy);
   return features;
 }
 
@@ -50,6 +51,7 @@ DeviceRequirements requirements_of(const Snapshot& s) {
   found.subgroup_size_control = bit(s.matrix && s.sizes_subgroups);
   found.descriptor_indexing = bit(s.caps.compiler.max_table_parts > 0);
   found.integer_dot_product = bit(s.caps.has_dot8);
+  found.compute_occupancy_priority = bit(s.occupancy);
   for (const char* name : extensions_of(features_of(found), s.version)) {
     found.extensions.emplace_back(name);
   }

@@ -276,7 +276,10 @@ Result<uint64_t> SliceStream::append(VkCommandBuffer_T* commands, const Slice& s
   VKF_ASSIGN(Impl::Slot * slot, impl_->next_slot());
   slot->value = 0;
   slot->clock = 0;
-  VKF_CHECK(impl_->record(commands, *slot, slice));
+  lower_occupancy(impl_->context(), commands);
+  const Status recorded = impl_->record(commands, *slot, slice);
+  restore_occupancy(impl_->context(), commands);
+  VKF_CHECK(recorded);
   return impl_->queries ? slot->slice : std::exchange(slot->slice, 0);
 }
 
