@@ -174,7 +174,7 @@ ArithmeticModes arithmetic_of(const VkPhysicalDeviceFloatControlsProperties& p) 
 // What can be asked for: features of extensions that are offered, or of a core version.
 Features askable(const Snapshot& s) {
   Features all = feature::kInt64 | feature::kFp16 | feature::kTimeline | feature::kSubgroupSizes |
-                 feature::kTables | feature::kDot8;
+                 feature::kTables | feature::kDot8 | feature::kOccupancy;
   if (s.version >= VK_API_VERSION_1_2) all |= feature::kUnits;
   if (s.version >= VK_API_VERSION_1_3) all |= feature::kUnits2;
   for (Features bit = 1; bit <= all; bit <<= 1) {

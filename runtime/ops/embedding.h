@@ -49,9 +49,9 @@ struct EmbeddingAttrs {
   float norm_epsilon = 0;  // of the norm that fusion put into the node, else unused
 };
 
-// Which of a node's inputs are the gain and bias (2, D) of that norm, or absent, and the first of
-// the slices of a table but the first.
+// Of a node's inputs: the gain and bias (2, D) of that norm, or absent.
 inline constexpr size_t kEmbeddingNorm = 4;
+// The first of a table's slices beyond the one that is input 1.
 inline constexpr size_t kEmbeddingSlices = kEmbeddingNorm + 1;
 
 struct EmbeddingInputs {
