@@ -24,10 +24,10 @@ struct PackOptions {
   // With `weights` merged into them. Without, packed beside them, and merged whenever the model is
   // loaded; their scales can then be changed as those of other adapters.
   std::vector<AdapterChoice> adapters = {};
-  // Weights lie in the file as GPUs read them, in place of the tensors they are made of: loading
-  // copies them, on every device alike, and packs nothing. Such a model takes no other format and
-  // no adapters, and another version of vkformer may ask for packing it again. A GGUF file needs
-  // `weights`.
+  // Weights lie in the file as GPUs read them, in place of the tensors they are made of. Loading
+  // copies them or maps them (ModelOptions::copy_weights), on every device alike, and packs
+  // nothing. Such a model takes no other format and no adapters, and another version of vkformer
+  // may ask for packing it again.
   bool device_layout = false;
 };
 

@@ -127,7 +127,8 @@ Status Checkpoint::add_store(const FileStore& files) {
 
 bool Checkpoint::has_values(const std::string& name) const {
   const Entry& entry = entries_.at(name);
-  return entry.stored || files_[entry.file].stores(*entry.view);
+  if (entry.stored) return stored_->tensors.at(name).has_values;
+  return files_[entry.file].stores(*entry.view);
 }
 
 Status Checkpoint::join_quantised() {

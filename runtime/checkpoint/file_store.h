@@ -23,6 +23,7 @@ struct StoredTensors {
   struct Entry {
     QuantisedTensor tensor;  // view.blocks is null, or points to blocks
     size_t file = 0;         // in files
+    bool has_values = true;  // false: zeros stand for them (sparse_file.h)
   };
   std::map<std::string, Entry> tensors;
   std::vector<std::string> files;             // paths, for messages

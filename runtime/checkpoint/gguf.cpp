@@ -367,6 +367,7 @@ Status GgufFile::read() {
   for (Described& one : found) {
     one.tensor.bytes =
         all.subspan(static_cast<size_t>(data + one.offset), static_cast<size_t>(one.bytes));
+    one.tensor.stored = file_.stores(one.tensor.bytes);
     if (tensors_.emplace(one.name, std::move(one.tensor)).second) continue;
     return invalid_file("it has the tensor " + bracketed(one.name) + " twice.");
   }

@@ -62,6 +62,7 @@ struct GgufTensor {
   const char* type_name = "";  // "Q4_K"
   Shape shape;                 // slowest axis first, the other way round than in the file
   std::span<const std::byte> bytes;
+  bool stored = true;  // false: the file has zeros in its place (sparse_file.h)
 };
 
 using GgufTensorMap = std::map<std::string, GgufTensor, std::less<>>;

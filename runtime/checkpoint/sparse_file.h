@@ -1,5 +1,5 @@
 // A file of which only some ranges are stored. A pack whose weights lie in it as GPUs read them has
-// a model's safetensors files so: their headers, and the few tensors that loading reads.
+// a model's safetensors or GGUF files so: their headers, and the few tensors that loading reads.
 // docs/files.md has the format.
 //
 // Threading: pure functions.
@@ -18,6 +18,10 @@ namespace vkformer {
 // stored (JSON), and their bytes, one range after the other.
 inline constexpr const char* kRangesEnding = ".ranges.json";
 inline constexpr const char* kStoredEnding = ".stored";
+
+// The files of such a pack that have the weights: what each is and where (JSON), and their bytes.
+inline constexpr const char* kDeviceWeightsIndex = "device_weights.json";
+inline constexpr const char* kDeviceWeightsName = "device_weights.bin";
 
 struct SparseFile {
   std::string ranges;

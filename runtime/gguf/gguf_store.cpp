@@ -11,6 +11,7 @@
 #include "base/message.h"
 #include "checkpoint/message_text.h"
 #include "checkpoint/pack_file.h"
+#include "checkpoint/sparse_file.h"
 #include "gguf/gguf_model.h"
 #include "gguf/gguf_tokenizer.h"
 #include "tokenizer_files/tokenizer_store.h"
@@ -105,7 +106,9 @@ struct GgufContent {
 
 class GgufStore : public FileStore {
  public:
-  GgufStore(Result<std::vector<GgufFile>> files, std::string label);
+  // `pack`: where the file lies, if that has its weights as GPUs read them; else null.
+  GgufStore(Result<std::vector<GgufFile>> files, std::string label,
+            std::shared_ptr<const FileStore> pack = nullptr);
 
   bool has(const std::string& name) const override;
   Result<MappedFile> open(const std::string& name) const override;
@@ -117,14 +120,19 @@ class GgufStore : public FileStore {
 
  private:
   Result<std::string> text_of(const std::string& name) const;
+  bool in_pack(const std::string& name) const {
+    return pack_ != nullptr && (name == kDeviceWeightsIndex || name == kDeviceWeightsName);
+  }
 
   std::string label_;
   std::optional<Error> error_;  // why there is no content
   std::shared_ptr<GgufContent> content_;
+  std::shared_ptr<const FileStore> pack_;
 };
 
-GgufStore::GgufStore(Result<std::vector<GgufFile>> files, std::string label)
-    : label_(std::move(label)) {
+GgufStore::GgufStore(Result<std::vector<GgufFile>> files, std::string label,
+                     std::shared_ptr<const FileStore> pack)
+    : label_(std::move(label)), pack_(std::move(pack)) {
   if (!files) {
     error_ = files.error();
     return;
@@ -137,6 +145,7 @@ GgufStore::GgufStore(Result<std::vector<GgufFile>> files, std::string label)
 bool GgufStore::has(const std::string& name) const {
   if (name == kConfig) return true;  // which says what is wrong
   if (content_ == nullptr) return false;
+  if (in_pack(name)) return pack_->has(name);
   if (name == kTokenizer || name == kTokenizerConfig) {
     return content_->files.front().has("tokenizer.ggml.model");
   }
@@ -164,6 +173,7 @@ Result<std::string> GgufStore::text_of(const std::string& name) const {
 }
 
 Result<MappedFile> GgufStore::open(const std::string& name) const {
+  if (in_pack(name)) return pack_->open(name);
   VKF_ASSIGN(const std::string text, text_of(name));
   const auto bytes = std::as_bytes(std::span(text));
   return MappedFile::from_bytes({bytes.begin(), bytes.end()}, label_of(name));
@@ -199,7 +209,8 @@ std::shared_ptr<const FileStore> chosen_store(const std::shared_ptr<const FileSt
   if (!first) return std::make_shared<GgufStore>(first.error(), label);
   auto opened = open_parts(std::move(first).value(), kOnlyName,
                            [&](const std::string& part) { return files->open(part); });
-  return std::make_shared<GgufStore>(std::move(opened), label);
+  return std::make_shared<GgufStore>(std::move(opened), label,
+                                     files->has(kDeviceWeightsIndex) ? files : nullptr);
 }
 
 // A store that looks at its files when it is first asked for something, by the thread that loads.

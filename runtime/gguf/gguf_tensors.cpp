@@ -136,7 +136,8 @@ class Collector {
   const GgufNaming& naming_;
   StoredTensors& out_;
   const std::string* path_ = nullptr;
-  std::string name_;  // in the file
+  std::string name_;    // in the file
+  bool stored_ = true;  // GgufTensor::stored
 };
 
 Status Collector::put(const std::string& name, GgmlType type, Shape shape,
@@ -147,6 +148,7 @@ Status Collector::put(const std::string& name, GgmlType type, Shape shape,
   entry.tensor = join_ggml(type, std::move(shape), bytes);
   if (entry.tensor.view.dtype == DType::kU8) entry.tensor.view.blocks = &entry.tensor.blocks;
   entry.file = out_.files.size() - 1;
+  entry.has_values = stored_;
   return {};
 }
 
@@ -161,6 +163,7 @@ Status Collector::put_halves(const std::string& name, const GgufTensor& tensor, 
   }
   const auto row_bytes = tensor.bytes.size() / static_cast<size_t>(rows);
   const auto width = static_cast<size_t>(rows / heads);
+  if (!tensor.stored) return put(name, tensor.type, tensor.shape, tensor.bytes);
   const std::span<std::byte> to = own(tensor.bytes.size());
   for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
     std::memcpy(to.data() + gguf_half_row(row, width) * row_bytes,
@@ -196,6 +199,7 @@ Status Collector::put_experts(const std::string& name, const GgufTensor& tensor)
 
 Status Collector::add(const std::string& name, const GgufTensor& tensor) {
   name_ = name;
+  stored_ = tensor.stored;
   const NameParts parts = parts_of(name, naming_.adapter);
   const auto rule = std::find_if(naming_.names.begin(), naming_.names.end(),
                                  [&](const GgufName& one) { return parts.stem == one.from; });

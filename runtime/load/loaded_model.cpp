@@ -103,6 +103,17 @@ Result<std::vector<NamedAdapter>> open_request_adapters(
   return adapters;
 }
 
+// A pack may leave out tensors only if it has the weights that they make.
+Status check_has_values(const Checkpoint& checkpoint) {
+  for (const std::string& name : checkpoint.names()) {
+    if (checkpoint.has_values(name)) continue;
+    return invalid_file(message({"The packed model has the tensor [", name, "] of ",
+                                 checkpoint.file_of(name), " neither as it was nor as GPUs read ",
+                                 "it (", kDeviceWeightsIndex, "). Pack the model again."}));
+  }
+  return {};
+}
+
 // Weights that lie in the files as GPUs read them are what they are.
 Status check_packed_options(const FileStore& files, const ModelOptions& options) {
   if (options.weights != WeightFormat::kAsStored) {
@@ -195,7 +206,7 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   model.checkpoint->record_reads(model.reads);
   VKF_ASSIGN(WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
   const bool packed = files.has(kDeviceWeightsIndex);
-  if (packed) VKF_CHECK(check_packed_options(files, options));
+  VKF_CHECK(packed ? check_packed_options(files, options) : check_has_values(*model.checkpoint));
   VKF_ASSIGN(model.adapters, open_adapters(files, options.adapters));
   VKF_CHECK(merge_adapters(table, model.adapters, *model.checkpoint));
   if (!options.request_adapters.empty() && options.group) {

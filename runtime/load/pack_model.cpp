@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include "base/check.h"
-#include "base/job_threads.h"
 #include "base/message.h"
+#include "base/work_sharing.h"
+#include "checkpoint/gguf.h"
 #include "checkpoint/message_text.h"
 #include "checkpoint/pack_file.h"
 #include "checkpoint/replace_file.h"
 #include "checkpoint/sparse_file.h"
 #include "gguf/gguf_adapter.h"
+#include "gguf/gguf_model.h"
 #include "gguf/gguf_store.h"
 #include "load/loaded_model.h"
 #include "load/quantise_model.h"
@@ -21,6 +22,8 @@ namespace vkformer {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kPackedGguf = "model.gguf";
 
 // What goes into a pack, open.
 struct PackContents {
@@ -118,25 +121,55 @@ Status write_pack(PackContents& contents, const std::string& target) {
   return replace_file(target, pieces);
 }
 
+constexpr size_t kSmallTensor = 4096;  // bytes
+
+// Of a file the header, which ends where the first tensor begins, and some tensors.
+SparseFile with_header(const MappedFile& whole, size_t header, std::vector<ByteRange> tensors) {
+  tensors.push_back({0, header});
+  std::sort(tensors.begin(), tensors.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
+  return make_sparse(whole.bytes(), tensors);
+}
+
+ByteRange range_in(const MappedFile& whole, std::span<const std::byte> bytes) {
+  const auto at = static_cast<size_t>(bytes.data() - whole.bytes().data());
+  return {at, at + bytes.size()};
+}
+
 // Of a safetensors file the header, the tensors that loading reads, and the small ones.
 Result<SparseFile> without_weights(const MappedFile& whole, const std::set<std::string>& reads) {
-  constexpr size_t kSmall = 4096;  // bytes
   VKF_ASSIGN(const SafetensorsFile file,
              SafetensorsFile::parse(MappedFile::borrow(whole.bytes(), whole.path())));
-  const std::byte* begin = whole.bytes().data();
   size_t header = whole.bytes().size();
   std::vector<ByteRange> stored;
   for (const auto& [name, view] : file.tensors()) {
-    const auto at = static_cast<size_t>(view.bytes.data() - begin);
-    header = std::min(header, at);
-    if (reads.contains(name) || view.bytes.size() <= kSmall) {
-      stored.push_back({at, at + view.bytes.size()});
+    const ByteRange range = range_in(whole, view.bytes);
+    header = std::min(header, range.begin);
+    if (reads.contains(name) || view.bytes.size() <= kSmallTensor) stored.push_back(range);
+  }
+  return with_header(whole, header, std::move(stored));
+}
+
+// The same of a GGUF file, which has the tensors under other names.
+Result<SparseFile> without_gguf_weights(const MappedFile& whole,
+                                        const std::set<std::string>& reads) {
+  VKF_ASSIGN(const GgufFile file, GgufFile::parse(MappedFile::borrow(whole.bytes(), whole.path())));
+  VKF_ASSIGN(const GgufModel model, read_gguf_model({&file}));
+  std::set<std::string> read_here;
+  for (const std::string& name : reads) {
+    if (const auto place = gguf_place(model.naming, name)) read_here.insert(place->name);
+  }
+  size_t header = whole.bytes().size();
+  std::vector<ByteRange> stored;
+  for (const auto& [name, tensor] : file.tensors()) {
+    const ByteRange range = range_in(whole, tensor.bytes);
+    header = std::min(header, range.begin);
+    if (read_here.contains(name) || gguf_ignores(model.naming, name) ||
+        tensor.bytes.size() <= kSmallTensor) {
+      stored.push_back(range);
     }
   }
-  stored.push_back({0, header});
-  std::sort(stored.begin(), stored.end(),
-            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
-  return make_sparse(whole.bytes(), stored);
+  return with_header(whole, header, std::move(stored));
 }
 
 // Options with which every device has the same slices.
@@ -148,7 +181,7 @@ Result<ModelWeights> weights_of_any_device(const FileStore& files) {
 
 // Puts the weights as GPUs read them in the place of the tensors that they are made of.
 Status add_device_weights(const std::string& model, PackContents& contents) {
-  VKF_ASSIGN(const ModelWeights read, weights_of_any_device(*make_directory_store(model)));
+  VKF_ASSIGN(const ModelWeights read, weights_of_any_device(*make_model_store(model)));
   CoreThreads threads;
   std::set<std::string> reads = *read.reads;
   for (const std::string& name : *read.reads) {
@@ -165,12 +198,14 @@ Status add_device_weights(const std::string& model, PackContents& contents) {
   };
   for (size_t i = 0; i < contents.files.size(); ++i) {
     const std::string& name = contents.files[i].name;
-    if (!name.ends_with(".safetensors") || name.find('/') != std::string::npos) {
+    const bool gguf = name == kPackedGguf;
+    if (!gguf && (!name.ends_with(".safetensors") || name.find('/') != std::string::npos)) {
       made.opened.push_back(std::move(contents.opened[i]));
       made.files.push_back(contents.files[i]);
       continue;
     }
-    VKF_ASSIGN(SparseFile sparse, without_weights(contents.opened[i], reads));
+    VKF_ASSIGN(SparseFile sparse, gguf ? without_gguf_weights(contents.opened[i], reads)
+                                       : without_weights(contents.opened[i], reads));
     add_text(name + kRangesEnding, sparse.ranges);
     add(name + kStoredEnding, std::move(sparse.stored));
   }
@@ -223,12 +258,11 @@ Result<PackInfo> pack_directory(const std::string& model, const std::string& tar
                                      "made of."}));
   }
   if (options.weights) return pack_quantised(model, target, options);
-  if (options.device_layout && (is_gguf_file(model) || !options.adapters.empty())) {
-    return unsupported(message(
-        {"[device_layout] The weights of ", model,
-         options.adapters.empty() ? "" : " and its adapters",
-         " are packed for devices only as a format of weights, into which adapters are merged; "
-         "give one (PackOptions::weights, --weights)."}));
+  if (options.device_layout && !options.adapters.empty()) {
+    return unsupported(
+        message({"[device_layout] The weights of ", model,
+                 " and its adapters are packed for devices only as a format of weights, into which "
+                 "adapters are merged; give one (PackOptions::weights, --weights)."}));
   }
   VKF_ASSIGN(const ModelInfo info, read_model_info(model));
   PackContents contents;
@@ -244,12 +278,13 @@ Result<PackInfo> pack_directory(const std::string& model, const std::string& tar
   } else {
     VKF_ASSIGN(MappedFile file, MappedFile::open(model));
     contents.opened.push_back(std::move(file));
-    contents.files.push_back({.name = "model.gguf"});
+    contents.files.push_back({.name = kPackedGguf});
+    if (options.device_layout) VKF_CHECK(add_device_weights(model, contents));
   }
   VKF_CHECK(write_pack(contents, target));
   if (options.device_layout) {
     // Loading reads no more than what is there.
-    VKF_CHECK(weights_of_any_device(*make_pack_store(target, 0, false)));
+    VKF_CHECK(weights_of_any_device(*with_gguf(make_pack_store(target, 0, false))));
   }
   return pack_info(target, {.offset = 0, .verify = false});
 }

@@ -12,13 +12,10 @@
 #include <vector>
 
 #include "checkpoint/file_store.h"
+#include "checkpoint/sparse_file.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
-
-// The files: what each weight is and where (JSON), and their bytes.
-inline constexpr const char* kDeviceWeightsIndex = "device_weights.json";
-inline constexpr const char* kDeviceWeightsName = "device_weights.bin";
 
 // Bytes of a slice: what Vulkan promises of maxStorageBufferRange.
 inline constexpr uint64_t kDeviceWeightsSlice = uint64_t{1} << 27;

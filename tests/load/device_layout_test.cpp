@@ -114,7 +114,7 @@ TEST_SUITE("cpu") {
     CHECK(packed.page_runs(wanted, uint64_t{1} << 40, uint64_t{1} << 50).empty());
   }
 
-  TEST_CASE("device layout: GGUF files and adapters need a format of weights") {
+  TEST_CASE("device layout: adapters need a format of weights") {
     const test::TempDir directory;
     PackOptions options;
     options.device_layout = true;
@@ -129,6 +129,28 @@ TEST_SUITE("cpu") {
 }
 
 TEST_SUITE("gpu") {
+  TEST_CASE("device layout: a GGUF file keeps its types, and its results their bits") {
+    if (!have_test_device()) return;
+    for (const char* name : {"gguf-mixed-types", "gguf-llama", "gguf-gemma3", "gguf-phi3",
+                             "gguf-qwen3moe", "gguf-gpt-oss", "gguf-t5", "gguf-bert"}) {
+      CAPTURE(name);
+      const GoldenCase golden = golden_case(name);
+      const std::string model = golden.path("model/model.gguf");
+      const test::TempDir directory;
+      const std::string path = packed_so(directory, model);
+      const auto pack = read_pack_info(path);
+      REQUIRE_MESSAGE(pack.ok(), pack.error().message);
+      CHECK(pack->size < 3 * std::filesystem::file_size(model));
+      for (const PackInfo::File& file : pack->files) CHECK(file.name != "model.gguf");
+      const TensorMap whole = run_once(model, golden.pass_inputs(), {});
+      const TensorMap packed = run_once(path, golden.pass_inputs(), {});
+      REQUIRE(packed.size() == whole.size());
+      for (const auto& [key, tensor] : packed) {
+        CHECK_MESSAGE(tensor.bytes == whole.at(key).bytes, key);
+      }
+    }
+  }
+
   TEST_CASE("device layout: results have the bits of the directory's, in every format") {
     if (!have_test_device()) return;
     for (const char* name : {"llama-bare", "bert-base", "t5-relu", "qwen3_moe-bare", "swin-base"}) {
