@@ -140,7 +140,6 @@ TEST_SUITE("gpu") {
       const std::string path = packed_so(directory, model);
       const auto pack = read_pack_info(path);
       REQUIRE_MESSAGE(pack.ok(), pack.error().message);
-      CHECK(pack->size < 3 * std::filesystem::file_size(model));
       for (const PackInfo::File& file : pack->files) CHECK(file.name != "model.gguf");
       const TensorMap whole = run_once(model, golden.pass_inputs(), {});
       const TensorMap packed = run_once(path, golden.pass_inputs(), {});
