@@ -103,7 +103,7 @@ Result<std::vector<NamedAdapter>> open_request_adapters(
   return adapters;
 }
 
-// A pack may leave out tensors only if it has the weights that they make.
+// A pack may omit tensors only if it has the weights that they make.
 Status check_has_values(const Checkpoint& checkpoint) {
   for (const std::string& name : checkpoint.names()) {
     if (checkpoint.has_values(name)) continue;
