@@ -35,7 +35,7 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Uninitialised memory. `name` is for messages and debug tools.
+  // Uninitialized memory. `name` is for messages and debug tools.
   Result<PlacedBuffer> make(uint64_t bytes, MemoryUse use, const std::string& name);
   // Precondition: the device has finished with it.
   void release(const PlacedBuffer& buffer);
