@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Every `vkformer` command in a code block of a document is one that the program takes.
 
-  documents_test.py PROGRAM SOURCE_DIRECTORY
+  documents_test.py PROGRAM SOURCE_DIRECTORY          the names of commands and options
+  documents_test.py PROGRAM SOURCE_DIRECTORY --run    also runs what runs with the models of the project
 
-Checked are the command, its subcommand and the names of its options, against the program's own help. Old names of
-options are in no help, so documents must use the new ones. Nothing is run: most commands need a model that is not here.
-What runs are the commands of docs/tutorial.md and the programs of docs/embedding.md and docs/c_api.md (tests/embed,
-tests/c).
+Names are compared with the program's own help. Old names of options are in no help, so documents must use the new ones.
+A command runs where it names a model of models/ and its input files are there. Most others need a model that is not
+here. The commands of docs/tutorial.md have a test in tests/embed, and README's others one in tests/first_hour.
 """
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 PLACEHOLDERS = {"COMMAND", "[SUBCOMMAND]"}
@@ -92,25 +95,62 @@ class Program:
         return ""
 
 
+# Files that commands of documents read, and where they write.
+INPUTS = {
+    "words.txt": "attention\nentropy\n",
+    "requests.jsonl": '{"id": 1, "text": "ROMEO:", "max_new_tokens": 4}\n{"id": 2, "text": "JULIET:", "max_new_tokens": 4}\n',
+}
+# Needs the validation layer, or minutes on a software driver.
+NOT_RUN = {"--validation", "fingerprint", "profile", "bench", "tune"}
+
+
+def runnable(words):
+    """A model of the project, no other file that is missing, and nothing that takes long."""
+    inputs = [word for word in words if word.endswith((".safetensors", ".jsonl", ".txt", ".wav", ".jpg"))
+              and not word.startswith("out")]
+    return (any(word.startswith("models/") for word in words) and not NOT_RUN & set(words)
+            and all(word in INPUTS for word in inputs))
+
+
+def run(program, line, words, folder):
+    """The fault of a command that fails."""
+    words = [word.replace("/tmp/", f"{folder}/") for word in words]
+    stdin = re.search(r"<\s*(\S+)", line)
+    if stdin and stdin[1] not in INPUTS:
+        return ""
+    started = time.monotonic()
+    done = subprocess.run([program, *words], cwd=folder, input=INPUTS[stdin[1]] if stdin else "", text=True, check=False,
+                          capture_output=True, timeout=600)
+    print(f"{time.monotonic() - started:6.1f} s  vkformer {shlex.join(words)}", flush=True)
+    return "" if done.returncode == 0 else f"exit code {done.returncode}, {done.stderr.strip()[-300:]}"
+
+
 def documents(root):
     folders = ("docs", "samples", "bindings", "models", "mpi", "tools")
     found = [p for folder in folders for p in (root / folder).rglob("*.md")]
     return sorted(p for p in [*found, *root.glob("*.md")] if p.name != "CHANGELOG.md" and "build" not in p.parts)
 
 
-def main(program, root):
-    program, checked, faults = Program(program), 0, []
-    for path in documents(Path(root)):
-        for number, line in code_lines(path.read_text(encoding="utf-8")):
-            for words in commands(line):
-                checked += 1
-                fault = program.fault(words)
-                if fault:
-                    faults.append(f"{path.relative_to(root)}:{number}: {fault}: {line}")
+def main(path, root, *arguments):
+    program, checked, ran, faults = Program(path), 0, set(), []
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(Path(root) / "models", Path(folder) / "models")
+        for name, text in INPUTS.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        for page in documents(Path(root)):
+            for number, line in code_lines(page.read_text(encoding="utf-8")):
+                for words in commands(line):
+                    checked += 1
+                    fault = program.fault(words)
+                    if not fault and arguments == ("--run",) and runnable(words) and tuple(words) not in ran:
+                        ran.add(tuple(words))
+                        fault = run(path, line, words, folder)
+                    if fault:
+                        faults.append(f"{page.relative_to(root)}:{number}: {fault}: {line}")
     for fault in faults:
         print(fault)
-    print(f"documents: {checked} commands, {len(faults)} faults")
-    if faults or checked < 150:
+    print(f"documents: {checked} commands, {len(ran)} of them run, {len(faults)} faults")
+    if faults or checked < 150 or (arguments and len(ran) < 20):
         sys.exit(1)
 
 
