@@ -144,7 +144,7 @@ def place_of(path):
 
 def checked_files():
     # The linters name the words that they look for.
-    skipped = (*GENERATED, "tools/lint/words.py", "tools/lint/self_test.py")
+    skipped = (*GENERATED, "tests/fuzz/corpus/", "tools/lint/words.py", "tools/lint/self_test.py")
     found = common.files(*FOLDERS, suffixes=SUFFIXES)
     found += [p for p in common.files(*FOLDERS, suffixes={".txt"}) if p.name == "CMakeLists.txt"]
     found += [common.ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
