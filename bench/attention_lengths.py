@@ -55,7 +55,7 @@ def documents(length):
 
 
 def block_map(length):
-    """BigBird's pattern: neighbours, the first and the last block, three more."""
+    """BigBird's pattern: neighbors, the first and the last block, three more."""
     blocks = length // BLOCK
     rows = [[0] * blocks for _ in range(blocks)]
     for i, row in enumerate(rows):

@@ -168,7 +168,7 @@ def main():
     parser.add_argument("vkformer", help="the program")
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 256, 4096, 32768])
     parser.add_argument("--precision", choices=["f32", "f16"], default="f32")
-    parser.add_argument("rest", nargs="*", help="options of vkformer op, behind --")
+    parser.add_argument("rest", nargs="*", help="options of vkformer op, after --")
     args = parser.parse_args()
     print("| operator | " + " | ".join(f"{n:,}" for n in args.lengths) + " |")
     print("|---|" + "---:|" * len(args.lengths))

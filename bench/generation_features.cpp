@@ -1,11 +1,11 @@
-// What each way of generating costs: tokens per second, submits per token, microseconds of the
-// calling thread's own work per token, and of all threads' (a driver that computes on the CPU has
-// its own), interleaved so that a noisy machine is fair to all.
+// What each way of generating costs: tokens per second, submits per token, and microseconds of work
+// per token. The work is that of the calling thread, and that of all threads (a driver that
+// computes on the CPU has its own). The ways take turns so that a noisy machine is fair to all.
 //
 //   vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT [NAME]]]] > table.md
 //
-// MODEL is a decoder with a tokenizer, such as models/shakespeare; DRAFT guesses for it (MODEL).
-// Beside greedy search only what has NAME in its name is measured.
+// MODEL is a decoder with a tokenizer, such as models/shakespeare; DRAFT drafts for it (MODEL).
+// Besides greedy search only what has NAME in its name is measured.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -162,10 +162,10 @@ std::vector<std::pair<const char*, SetText>> choices() {
   static const auto json = value_or_exit(vkformer::Grammar::any_json());
   return {
       {"greedy", [](Options&) {}},
-      {"drawn, temperature 0.8", [](Options& o) { o.temperature = 0.8, o.top_k = 0; }},
-      {"drawn, top-k 40, top-p 0.9, min-p 0.02",
+      {"sampled, temperature 0.8", [](Options& o) { o.temperature = 0.8, o.top_k = 0; }},
+      {"sampled, top-k 40, top-p 0.9, min-p 0.02",
        [](Options& o) { o.top_k = 40, o.top_p = 0.9, o.min_p = 0.02; }},
-      {"drawn, typical-p 0.9", [](Options& o) { o.top_k = 0, o.typical_p = 0.9; }},
+      {"sampled, typical-p 0.9", [](Options& o) { o.top_k = 0, o.typical_p = 0.9; }},
       {"greedy, repetition, presence, frequency penalty",
        [](Options& o) {
          o.repetition_penalty = 1.2, o.presence_penalty = 0.1, o.frequency_penalty = 0.1;
@@ -182,12 +182,12 @@ std::vector<std::pair<const char*, SetText>> choices() {
        [](Options& o) {
          o.stop = {"\n\n\n", "THE END"};
        }},
-      {"drawn, GBNF grammar", [](Options& o) { o.temperature = 0.8, o.grammar = grammar; }},
-      {"drawn, JSON", [](Options& o) { o.temperature = 0.8, o.grammar = json; }},
-      {"8 sequences drawn", [](Options& o) { o.temperature = 0.8, o.return_sequences = 8; }},
+      {"sampled, GBNF grammar", [](Options& o) { o.temperature = 0.8, o.grammar = grammar; }},
+      {"sampled, JSON", [](Options& o) { o.temperature = 0.8, o.grammar = json; }},
+      {"8 sequences sampled", [](Options& o) { o.temperature = 0.8, o.return_sequences = 8; }},
       {"4 beams", [](Options& o) { o.beams = 4; }},
       {"4 beams, penalties", [](Options& o) { o.beams = 4, o.repetition_penalty = 1.2; }},
-      {"4 beams drawn", [](Options& o) { o.beams = 4, o.temperature = 0.8; }},
+      {"4 beams sampled", [](Options& o) { o.beams = 4, o.temperature = 0.8; }},
       {"4 beams in 2 groups",
        [](Options& o) { o.beams = 4, o.beam_groups = 2, o.diversity = 1.0; }},
       {"contrastive, 4 tokens", [](Options& o) { o.contrastive_tokens = 4; }},

@@ -136,7 +136,7 @@ class Session:
               + (f", ratio {row['ratio']:.2f}" if row["ratio"] else ""), flush=True)
 
     def torch_ms(self, function, repeats=9):
-        """The median of so many runs, after two that compile and warm up."""
+        """The median of `repeats` runs, after two that compile and warm up."""
         torch = self.torch
         times = []
         with torch.no_grad():
@@ -334,7 +334,7 @@ def markdown(session, device):
         cells.append("-" if row["sm_mhz"] is None else str(row["sm_mhz"]))
         lines.append(f"| {row['what']} | {row['unit']} | {' | '.join(cells)} | {row['note']} |")
     if session.skipped:
-        lines += ["", "Left out, or failed:", ""] + [f"* {text}" for text in session.skipped]
+        lines += ["", "Skipped, or failed:", ""] + [f"* {text}" for text in session.skipped]
     return "\n".join(lines) + "\n"
 
 
@@ -346,7 +346,7 @@ def write_report(session, device):
     stem.with_suffix(".md").write_text(markdown(session, device), encoding="utf-8")
     stem.with_suffix(".json").write_text(
         json.dumps({"device": device, "facts": session.facts, "rows": session.rows,
-                    "left out": session.skipped}, indent=1) + "\n", encoding="utf-8")
+                    "skipped": session.skipped}, indent=1) + "\n", encoding="utf-8")
     print(f"{stem}.md\n{stem}.json")
 
 

@@ -5,7 +5,7 @@
                              [--text FILE.md]
 
 The picture (needs python3-matplotlib) has a bar for every operator's row: its share of the roofline
-that binds it, one colour for each report; a line marks a third. The table is Markdown, for the first
+that binds it, one color for each report; a line marks a third. The table is Markdown, for the first
 report: operators, then models.
 """
 
@@ -69,7 +69,7 @@ def lines_of(report, name, heading):
     text = f"| {heading} | measured | GFLOP/s | GB/s | of roofline | |\n|---|---|---|---|---|---|\n"
     for row in section(report, name):
         share = f"{100 * row['share']:.0f}% {row['bound']}" if "share" in row else ""
-        # Inputs of an operator are in the table of the source; a reason stands behind them.
+        # Inputs of an operator are in the table of the source; a reason follows them.
         note = row.get("note", "")
         if name == "operators":
             note = note.split("; ", 1)[1] if "; " in note else ""

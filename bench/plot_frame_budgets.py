@@ -41,9 +41,9 @@ def table(document):
     return text
 
 
-def line(x, top, bottom, colour, dash=""):
+def line(x, top, bottom, color, dash=""):
     style = f' stroke-dasharray="{dash}"' if dash else ""
-    return (f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{colour}"'
+    return (f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{color}"'
             f"{style}/>\n")
 
 
@@ -71,12 +71,12 @@ def picture(document):
         low, high = (place(row[key] / row["budget_us"]) for key in ("p50_us", "p99_us"))
         body += (f'<rect x="{low:.1f}" y="{y - 3}" width="{max(0, high - low):.1f}" height="6" '
                  'fill="#d8e3f0"/>\n')
-        for key, colour, _ in MARKS:
+        for key, color, _ in MARKS:
             x = place(row[key] / row["budget_us"])
-            body += f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{colour}"/>\n'
+            body += f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{color}"/>\n'
     x = LEFT
-    for _, colour, name in MARKS:
-        body += f'<circle cx="{x}" cy="{height - 12}" r="4" fill="{colour}"/>\n'
+    for _, color, name in MARKS:
+        body += f'<circle cx="{x}" cy="{height - 12}" r="4" fill="{color}"/>\n'
         body += words(x + 8, height - 8, name)
         x += 75
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 30}" '

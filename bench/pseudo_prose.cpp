@@ -37,8 +37,8 @@ size_t pick(std::mt19937& random, size_t count) {
 }
 
 // How often a word of a rank comes, by Zipf's law as Mandelbrot has it ("An informational theory of
-// the statistical structure of language", 1953), and falling twice as steeply beyond the words that
-// everybody uses (Ferrer i Cancho and Sole, "Two regimes in the frequency of words", 2001). With
+// the statistical structure of language", 1953). Beyond the words that everybody uses it falls
+// twice as steeply (Ferrer i Cancho and Sole, "Two regimes in the frequency of words", 2001). With
 // these constants 1 MB has about as many distinct words as English books have.
 double frequency_of(size_t rank) {
   constexpr double kShift = 2.7;

@@ -5,7 +5,7 @@
     bench/weight_formats.py build/release/bin/vkformer --words 12000 --digits mnist-t10k \\
         --shakespeare input.txt --cache q8
 
-Every model is quantised to a folder of its own and scored from there by the scripts of tools/train.
+Every model is quantized to a separate folder and scored from there by the scripts of tools/train.
 Times are those of g2p-en's words in one process each, the load included. Standard library only.
 """
 import argparse

@@ -1,5 +1,5 @@
 # Packages: tools/packages makes all of them. The archive (.zip for Windows) holds everything; for Debian there are
-# libvkformer0, libvkformer-dev and vkformer (the program). The component c_headers is an archive of its own.
+# libvkformer0, libvkformer-dev and vkformer (the program). The component c_headers is a separate archive.
 set(CPACK_PACKAGE_VENDOR "The vkformer authors")
 set(CPACK_PACKAGE_CONTACT "The vkformer authors <vkformer@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")

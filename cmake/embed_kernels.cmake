@@ -22,7 +22,7 @@ foreach(kernel list IN ZIP_LISTS kernels lists)
     list(APPEND files ${FOLDER}/${kernel}.spv)
     file(SIZE ${FOLDER}/${kernel}.spv bytes)
     math(EXPR words "${bytes} / 4")
-    # Names are in what the compiler made, before it is optimised; what came as SPIR-V came with text.
+    # Names are in what the compiler made, before it is optimized; what came as SPIR-V came with text.
     set(named ${FOLDER}/${kernel}.raw.spv)
     if(NOT EXISTS ${named})
       set(named ${FOLDER}/${kernel}.txt)

@@ -74,7 +74,7 @@ function(vkformer_select_families sources_variable)
 namespace vkformer {
 static Error absent(const JsonConfig& config, const char* source) {
   const auto type = config.get_string_or(\"model_type\", source);
-  return unsupported(message({\"[\", type ? *type : std::string(source), \"] This build leaves out the family; build \"
+  return unsupported(message({\"[\", type ? *type : std::string(source), \"] This build omits the family; build \"
     \"vkformer with VKFORMER_FAMILIES=all, or with \", source, \" in that list.\"}));
 }
 ${functions}}\n")

@@ -3,7 +3,7 @@
 #
 # Components: runtime (the shared library), development (headers, static library, packages), tools
 # (the program, its completion and manual pages), c_headers (the C headers and their description alone, for
-# applications that open the library at run time). find_package has components of its own: shared, static,
+# applications that open the library at run time). find_package has other components: shared, static,
 # conformance, tools, c_headers.
 include(CMakePackageConfigHelpers)
 include(cmake/notices.cmake)

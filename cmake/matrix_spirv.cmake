@@ -20,7 +20,7 @@ function(vkformer_matrix_feature out features)
   endforeach()
 endfunction()
 
-# vkformer_spirv_options(OUT FEATURE DEFINES): drivers optimise it; what is folded here without knowing
+# vkformer_spirv_options(OUT FEATURE DEFINES): drivers optimize it; what is folded here without knowing
 # the sizes of the units only makes it larger. SPIR-V 1.6 is the least of SPV_NV_cooperative_matrix2.
 function(vkformer_spirv_options out feature defines)
   set(target vulkan1.1)
@@ -52,7 +52,7 @@ function(vkformer_shader_hash out files options)
   set(hashes "${options}")
   foreach(file IN LISTS files)
     file(READ ${file} text)
-    string(REPLACE "\r" "" text "${text}")  # where git writes ends of lines of its own
+    string(REPLACE "\r" "" text "${text}")  # where git changes the ends of lines
     string(REGEX REPLACE "[ \t]*//[^\n]*" "" text "${text}")
     string(REGEX REPLACE "\n+" "\n" text "${text}")
     string(SHA256 hash "${text}")

@@ -13,7 +13,7 @@ endif()
 set(VKFORMER_NOTICES ${notices} CACHE PATH "Folder with PACKAGE/copyright of what packages of vkformer hold")
 unset(notices)
 
-# The names of vcpkg's ports, where leaving out "lib" and "-dev" does not give them.
+# The names of vcpkg's ports, where they are not the package's without "lib" and "-dev".
 set(VKFORMER_PORT_libvulkan-dev vulkan-headers)
 set(VKFORMER_PORT_nlohmann-json3-dev nlohmann-json)
 set(VKFORMER_PORT_libcurl4-openssl-dev curl)
@@ -50,7 +50,7 @@ function(vkformer_write_notices file)
     endif()
     string(APPEND text "\n----------------------------------------\n${package}: ${role}; ${license}\n\n${notice}")
   endforeach()
-  # The compiler's runtime is inside, and the part of it that is of mingw-w64 has notices of its own.
+  # The compiler's runtime is inside, and the part of it that is of mingw-w64 has separate notices.
   if(MINGW AND ARGN AND EXISTS /usr/share/doc/mingw-w64-common/copyright)
     file(READ /usr/share/doc/mingw-w64-common/copyright notice)
     string(APPEND text "\n----------------------------------------\nmingw-w64: linked into the library\n\n${notice}")

@@ -62,7 +62,7 @@ if(VKFORMER_BUILD_CONFORMANCE AND NOT VKFORMER_BUILD_STATIC AND (WIN32 OR APPLE)
     "Here the conformance library links to the static library; turn VKFORMER_BUILD_STATIC on.")
 endif()
 
-# Features of kernels (shaders/kernels.cmake) that this build leaves out.
+# Features of kernels (shaders/kernels.cmake) that this build omits.
 set(VKFORMER_ABSENT_FEATURES "")
 if(VKFORMER_TIER STREQUAL "baseline")
   list(APPEND VKFORMER_ABSENT_FEATURES subgroup fp16 tables dot8)

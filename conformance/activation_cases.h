@@ -8,7 +8,7 @@ namespace vkformer::conformance {
 
 using ActivationReference = Result<Array> (*)(const Array& x, reference::ActivationKind kind);
 
-// The operator named so, of rows `x`. Errors grow with what is let through: `magnitude`.
+// The operator named so, of rows `x`. Errors grow with the gated value: `magnitude`.
 Result<CheckCase> activation_case(const char* op, const Array& x, const std::string& kind,
                                   ActivationReference reference, double magnitude);
 

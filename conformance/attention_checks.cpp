@@ -288,8 +288,8 @@ class Tests {
   OperatorCases& cases_;
 };
 
-// Around tiles, widths that differ, shared heads, terms alone and together, windows that leave
-// whole tiles and whole rows empty, more keys than a software driver's loops have rounds.
+// Sizes around tiles, widths that differ, shared heads, and terms alone and together. Windows that
+// leave whole tiles and whole rows empty. More keys than a software driver's loops have rounds.
 void add_attention_tests(OperatorCases& cases) {
   Tests tests(cases);
   for (const int64_t queries : {1, 7, 8, 9, 63, 64, 65, 145}) {

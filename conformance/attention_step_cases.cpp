@@ -19,7 +19,7 @@ int64_t owner_of(const AttentionStep& c, const AttentionStepArrays& a, int64_t r
   return c.beams == 1 ? row : a.aux[static_cast<size_t>(row * c.lines + j)];
 }
 
-// Keys and values of so many lines that a row reads, as the reference takes them.
+// Keys and values of the lines that a row reads, as the reference takes them.
 struct Seen {
   Array k, v;  // (1, Hkv, S, E), (1, Hkv, S, Ev)
 };
@@ -204,7 +204,7 @@ void add_position_checks(OperatorCases& cases) {
   }
 }
 
-// One row of so many keys: longer than a software driver's loops have rounds for, or in parts.
+// One row of `lines` keys: longer than a software driver's loops have rounds for, or in parts.
 AttentionStep long_step(int64_t lines, int64_t width, uint32_t position) {
   return {.rows = 2,
           .lines = lines,

@@ -51,7 +51,7 @@ std::string size_text(const Shape& shape);
 
 // What a check expects where nothing may be written: the poison.
 inline constexpr double kUntouched = std::numeric_limits<double>::quiet_NaN();
-// Of a sum of so many products of normal numbers: the order of the root.
+// Of a sum of `terms` products of normal numbers: the order of the root.
 double magnitude_of_sum(int64_t terms, Content content);
 
 // An operator by name with its outputs, by docs/operators.md.
@@ -63,7 +63,7 @@ struct Call {
 };
 Result<CheckCase> call_case(const Call& call, std::map<std::string, Expected> expected);
 
-// The F32 row for sums of so many terms.
+// The F32 row for sums of `count` terms.
 inline Tolerance terms(int64_t count) {
   return reference::tolerance_for(DType::kF32, count);
 }

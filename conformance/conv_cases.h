@@ -1,4 +1,4 @@
-// Convolutions by name: of conv, and of unfold in front of a product.
+// Convolutions by name: of conv, and of unfold before a product.
 #pragma once
 
 #include "conformance/content.h"

@@ -49,7 +49,7 @@ struct ChosenChecks {
   std::vector<ModelCheck> models;
 };
 
-// Those of the extent that the filters let through.
+// Those of the extent that pass the filters.
 ChosenChecks chosen_checks(const ConformanceOptions& options) {
   const bool full = options.extent == ConformanceExtent::kFull;
   ChosenChecks chosen{all_checks(), model_checks()};

@@ -10,7 +10,7 @@ namespace vkformer::conformance {
 
 inline constexpr int64_t kSearchRows = 6, kSearchLive = 4;  // slots, of which fewer are live
 
-// Tokens that every row has behind it, the first three of which were its prompt.
+// Tokens that every row has already, the first three of which were its prompt.
 inline const std::vector<int64_t> kHistory = {0, 2, 0, 1, 2, 0, 2};
 
 // A search in the middle, without any rule.

@@ -18,8 +18,8 @@ Tensor part(const std::vector<uint32_t>& list, size_t begin, DType dtype, Shape 
   return tensor;
 }
 
-// Puts an item's finished sequences in the order of their scores; what is behind their ends counts
-// for nothing.
+// Puts an item's finished sequences in the order of their scores; what follows their ends is
+// ignored.
 void sort_finished(const SearchLayout& at, uint32_t item, std::vector<uint32_t>& list) {
   struct Finished {
     uint32_t score, length;

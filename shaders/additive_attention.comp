@@ -1,9 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: [c | a]: weights a = softmax over allowed keys of v.tanh(q + k), q.k or q itself, over the temperature, times a Gaussian where the window has one; c = sum a value (Bahdanau et al. 2014; Luong et al. 2015)
-// shapes:   Q (R, A) and a centre, KV (B, S, A + C), Aux (words): key mask (B, ceil(S/32)), v (A) -> Y (R, C + S)
-// mapping:  one workgroup a query; an invocation takes every kLocalSize-th key, then every such value column
-// bounds:   S, A and C may be anything; rows beyond the last are skipped; no allowed key gives zeros
+// computes: [c | a]: weights a = softmax over allowed keys of v.tanh(q + k), q.k or q itself, over
+//           the temperature, times a Gaussian where the window has one; c = sum a value (Bahdanau
+//           et al. 2014; Luong et al. 2015)
+// shapes:   Q (R, A) and a center, KV (B, S, A + C), Aux (words): key mask (B, ceil(S/32)), v (A)
+//           -> Y (R, C + S)
+// mapping:  one workgroup a query; an invocation takes every kLocalSize-th key, then every such
+//           value column
+// bounds:   S, A and C may be anything; rows beyond the last are skipped; no allowed key gives
+//           zeros
 // requires: nothing (baseline); kStaged <= 2048; VKF_STEP: queries are slots
 // variants: additive_attention_row__f32_f32_f32
 //           additive_attention_step__f32_f32_f32 DEFINES VKF_STEP=1
@@ -32,10 +37,10 @@ layout(binding = 4) uniform State {
 
 shared float q_row[kStaged];  // (A)
 
-uint item;       // of the batch
-uint position;   // of the query
-float centre;    // of the window, in tokens
-uint q_at;       // where the query begins
+uint item;      // of the batch
+uint position;  // of the query
+float center;   // of the window, in tokens
+uint q_at;      // where the query begins
 
 // Words of the mask of one item.
 uint mask_words() { return (p.keys + 31u) >> 5u; }
@@ -60,8 +65,8 @@ float real_tokens() {
   return float(count);
 }
 
-// How far key j lies from the centre, in tokens.
-float distance_of(uint j) { return float(rank_of(j)) - centre; }
+// How far key j lies from the center, in tokens.
+float distance_of(uint j) { return float(rank_of(j)) - center; }
 
 bool in_window(uint j) {
   return p.window == kWindowNone || !(abs(distance_of(j)) > float(p.reach));
@@ -122,8 +127,8 @@ void main() {
   if (kScore != kScoreLocation) {
     for (uint i = lane; i < kWidth; i += kLocalSize) q_row[i] = q[q_at + i];
   }
-  centre = float(position);
-  if (p.window == kWindowPredictive) centre = real_tokens() * q[q_at + kWidth];
+  center = float(position);
+  if (p.window == kWindowPredictive) center = real_tokens() * q[q_at + kWidth];
   barrier();
   const uint row_at = slot * (p.value_width + p.keys);
   const uint at = row_at + p.value_width;

@@ -16,8 +16,8 @@ layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) writeonly buffer Y { uint y[]; };
 
 uint comparisons(float a, float b) {
-  return uint(a < b) | uint(a <= b) << 1 | uint(a > b) << 2 | uint(a >= b) << 3 | uint(a == b) << 4 |
-         uint(a != b) << 5;
+  return uint(a < b) | uint(a <= b) << 1 | uint(a > b) << 2 | uint(a >= b) << 3 |
+         uint(a == b) << 4 | uint(a != b) << 5;
 }
 
 void main() {

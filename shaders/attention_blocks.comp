@@ -59,10 +59,9 @@ bool key_place(uint tile, uint i, out uint place) {
 vec4 finished(vec4 products, uvec2 place, uint i, uint tile) {
   const uint key = tile * kKeys + 4u * key_lane();
   vec4 score;
-  const uint bits =
-      VKF_TERM_MAY(VKF_KIND_KEY_MASK | VKF_KIND_MASK) && key < p.keys
-          ? allowed_bits(p.terms, place.x, place.y, i, key) >> (4u * key_lane())
-          : ~0u;
+  const uint bits = VKF_TERM_MAY(VKF_KIND_KEY_MASK | VKF_KIND_MASK) && key < p.keys
+                        ? allowed_bits(p.terms, place.x, place.y, i, key) >> (4u * key_lane())
+                        : ~0u;
   [[unroll]] for (uint n = 0u; n < 4u; ++n) {
     score[n] = soft_capped(products[n] * p.scale);
     bool allowed = key + n < p.keys;

@@ -1,9 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = softmax(softcap(scale q k^T) + alibi or bias by distance) v for the one query of every live slot (online softmax, Milakov and Gimelshein 2018)
-// shapes:   Q (slots, H, E) by offset and stride, Kv (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev)), Aux: ancestry (R, C) and what is added by distance, or key mask (B, ceil(S/32)) -> Y (slots, H * Ev), or (slots, H, kParts, Ev + 2) to be merged
-// mapping:  a workgroup owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); an invocation first one key of a tile, then every kLocalSize-th value column
-// bounds:   position, S, E and Ev may be anything; kQuads needs rows of k at multiples of 4; slots beyond the live ones are skipped
+// computes: y = softmax(softcap(scale q k^T) + alibi or bias by distance) v for the one query of
+//           every live slot (online softmax, Milakov and Gimelshein 2018)
+// shapes:   Q (slots, H, E) by offset and stride, Kv (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E
+//           + Ev)), Aux: ancestry (R, C) and what is added by distance, or key mask (B, ceil(S/32))
+//           -> Y (slots, H * Ev), or (slots, H, kParts, Ev + 2) to be merged
+// mapping:  a workgroup owns one slot (x), kHeads heads of one kv head (y) and a part of the keys
+//           (z); an invocation first one key of a tile, then every kLocalSize-th value column
+// bounds:   position, S, E and Ev may be anything; kQuads needs rows of k at multiples of 4; slots
+//           beyond the live ones are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 // variants: attention_decode__f32_f32_f32
 //           attention_decode__f32_f32_f32_subgroup FEATURES subgroup
@@ -19,7 +24,11 @@ const uint kGroupQueries = 8u;  // of attention_tiled
 // Loads of global memory that are under way at a time: of four elements of a key, of one of a key
 // where those are not in fours, and of keys' values. A tile has a whole number of kValueKeys.
 const uint kKeyLoads = 8u;
-const uint kMostValueKeys = kColumns > 8u ? 1u : kColumns > 4u ? 2u : kColumns > 2u ? 4u : kColumns > 1u ? 8u : 16u;
+const uint kMostValueKeys = kColumns > 8u   ? 1u
+                            : kColumns > 4u ? 2u
+                            : kColumns > 2u ? 4u
+                            : kColumns > 1u ? 8u
+                                            : 16u;
 const uint kValueKeys = kMostValueKeys < kLocalSize ? kMostValueKeys : kLocalSize;
 const uint kQueryLoads = 4u;
 
@@ -49,9 +58,9 @@ layout(binding = 4) uniform State {
 #include "score_shape.glsl"
 #include "decode_keys.glsl"
 
-shared float q_row[kQueries * kHeads * kWidth];    // (kHeads, E), then those for the sinks
-shared float weight_tile[kHeads * kLocalSize];     // (kHeads, kLocalSize)
-shared uint line_tile[kLocalSize];                 // the cache line of each key
+shared float q_row[kQueries * kHeads * kWidth];  // (kHeads, E), then those for the sinks
+shared float weight_tile[kHeads * kLocalSize];   // (kHeads, kLocalSize)
+shared uint line_tile[kLocalSize];               // the cache line of each key
 
 float score[kHeads];
 float sum[kHeads * kColumns];
@@ -126,8 +135,8 @@ void load_queries(uint slot, uint first_head) {
 
 // of[h] becomes the maximum, or the sum, of all invocations; all heads at once, since each would
 // wait for shared memory by itself. weight_tile is free then, and needed by nobody until a barrier.
-// Heads take turns inside the loop over subgroups: a loop with another in it is not unrolled, and its
-// arrays would go to memory.
+// Heads take turns inside the loop over subgroups: a loop with another in it is not unrolled, and
+// its arrays would go to memory.
 float of[kHeads];
 void reduce_heads(bool highest_of) {
 #ifdef VKF_SUBGROUP
@@ -163,8 +172,8 @@ void update_weights(uint h) {
   for (uint c = 0u; c < kColumns; ++c) sum[h * kColumns + c] *= fade;
 }
 
-// Adds the values of the first `count` keys of a tile, one after the other, and up to kValueKeys - 1
-// after them, which are masked. A masked value is not used: it may be NaN.
+// Adds the values of the first `count` keys of a tile, one after the other, and up to kValueKeys -
+// 1 after them, which are masked. A masked value is not used: it may be NaN.
 void add_values(uint count, uint offset) {
   for (uint first = 0u; first < count; first += kValueKeys) {
     float value[kValueKeys * kColumns];

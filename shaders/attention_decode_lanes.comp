@@ -1,10 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: as attention_decode
-// shapes:   as attention_decode: Q (slots, H, E), Kv (R, lines, Hkv * (E + Ev)) or (B, S, ...), Aux -> Y (slots, H * Ev) or (slots, H, kParts, Ev + 2)
-// mapping:  a workgroup is one subgroup and owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); for scores a lane owns a key, for sums a run of columns, both in registers
-// bounds:   position and S may be anything; kRun > 1 needs E, Ev and the line in multiples of it; slots beyond the live ones are skipped
-// requires: subgroup arithmetic and shuffle, 64-bit integers, kLocalSize the subgroup size; meant for software devices, where a load costs as much as many products
+// shapes:   as attention_decode: Q (slots, H, E), Kv (R, lines, Hkv * (E + Ev)) or (B, S, ...), Aux
+//           -> Y (slots, H * Ev) or (slots, H, kParts, Ev + 2)
+// mapping:  a workgroup is one subgroup and owns one slot (x), kHeads heads of one kv head (y) and
+//           a part of the keys (z); for scores a lane owns a key, for sums a run of columns, both
+//           in registers
+// bounds:   position and S may be anything; kRun > 1 needs E, Ev and the line in multiples of it;
+//           slots beyond the live ones are skipped
+// requires: subgroup arithmetic and shuffle, 64-bit integers, kLocalSize the subgroup size; meant
+//           for software devices, where a load costs as much as many products
 // variants: attention_decode_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
 //           attention_decode_lanes__f32_packed_f32_subgroup_int64 FEATURES subgroup int64 software DEFINES VKF_PACKED=1
 #extension GL_EXT_control_flow_attributes : require
@@ -111,7 +116,8 @@ void dot_key(uint line, uint column) {
     [[unroll]] for (uint i = 0u; i < kRun; ++i) {
       [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
         const uint at = e + i;
-        const float element = subgroupShuffle(piece[h * kPieces + at / kLocalSize], at % kLocalSize);
+        const float element =
+            subgroupShuffle(piece[h * kPieces + at / kLocalSize], at % kLocalSize);
         score[h] = fma(element, loaded[i], score[h]);
       }
     }
@@ -153,8 +159,7 @@ void add_values(uint line, uint column) {
     }
     const uint row = subgroupShuffle(line, n);
     [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
-      load_line(row,
-                column + min(c * kSpan + gl_SubgroupInvocationID * kRun, kValueWidth - kRun));
+      load_line(row, column + min(c * kSpan + gl_SubgroupInvocationID * kRun, kValueWidth - kRun));
       [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
         const float weight = subgroupShuffle(score[h], n);
         const uint keep = is_masked_weight(weight) ? 0u : ~0u;
@@ -181,7 +186,9 @@ void store_results(uint slot, uint head, uint h) {
     [[unroll]] for (uint i = 0u; i < kRun; ++i) {
       const float value = sum[(h * kValueChunks + c) * kRun + i];
       if (column < kValueWidth) {
-        y[base + column + i] = kPartKeys != 0u ? value : floatBitsToUint(share) == 0u ? 0.0 : value * share;
+        y[base + column + i] = kPartKeys != 0u                ? value
+                               : floatBitsToUint(share) == 0u ? 0.0
+                                                              : value * share;
       }
     }
   }
@@ -211,8 +218,7 @@ void main() {
     const bool allowed = at == n + lead && key_allowed(row, j);
     const int distance = int(j) - int(n < sinks_seen ? p.context - 1u : position);
     [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
-      const float value =
-          soft_capped(score[h] * p.scale) + distance_bias(first_head + h, distance);
+      const float value = soft_capped(score[h] * p.scale) + distance_bias(first_head + h, distance);
       score[h] = allowed ? value : negative_infinity();
       update_weights(h);
     }

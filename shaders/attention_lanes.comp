@@ -1,10 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
-// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
-// mapping:  a workgroup is one subgroup and owns kLocalSize * kQueries queries of one head; an invocation owns kQueries of them, with q and y in registers; kKeys keys at a time are loaded by all lanes together and handed round
-// bounds:   T and S may be ragged; S that is no multiple of kKeys needs kKinds != 0; kRun > 1 needs E, Ev and every layout in multiples of it
-// requires: subgroup arithmetic, shuffle and vote, 64-bit integers, kLocalSize the subgroup size, 4 or 8; meant for software devices, where a load costs as much as many products
+// computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one
+//           pass over the keys (online softmax, Milakov and Gimelshein 2018)
+// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H,
+//           T, Ev), each by its HeadLayout
+// mapping:  a workgroup is one subgroup and owns kLocalSize * kQueries queries of one head; an
+//           invocation owns kQueries of them, with q and y in registers; kKeys keys at a time are
+//           loaded by all lanes together and handed round
+// bounds:   T and S may be ragged; S that is no multiple of kKeys needs kKinds != 0; kRun > 1 needs
+//           E, Ev and every layout in multiples of it
+// requires: subgroup arithmetic, shuffle and vote, 64-bit integers, kLocalSize the subgroup size, 4
+//           or 8; meant for software devices, where a load costs as much as many products
 // variants: attention_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -50,7 +56,7 @@ float score[kKeys * kQueries];      // then the weights
 uint allowed[kQueries];
 float highest[kQueries];
 float total[kQueries];
-uint key_row[kKeys];                // where the rows of the keys begin in kv
+uint key_row[kKeys];  // where the rows of the keys begin in kv
 
 // Lane n of a chunk has its elements n kRun ...; lanes beyond the row repeat its last run.
 uint run_begin(uint chunk, uint width) {
@@ -138,8 +144,8 @@ void add_values(float fade[kQueries]) {
   }
 }
 
-// allowed[r] = bits of the keys that masks allow to query r, from key j to the end of j's word; false
-// where none is allowed to anybody here.
+// allowed[r] = bits of the keys that masks allow to query r, from key j to the end of j's word;
+// false where none is allowed to anybody here.
 bool load_allowed(uvec2 place, uint first, uint j) {
   bool any = false;
   [[unroll]] for (uint r = 0u; r < kQueries; ++r) {

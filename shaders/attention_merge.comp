@@ -1,9 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = sum_p f_p s_p / sum_p f_p w_p, f_p = exp(m_p - max m): what attention_decode made of parts of the keys, each with its largest score m, its weights' sum w and sums of values s (Milakov and Gimelshein 2018)
+// computes: y = sum_p f_p s_p / sum_p f_p w_p, f_p = exp(m_p - max m): what attention_decode made
+//           of parts of the keys, each with its largest score m, its weights' sum w and sums of
+//           values s (Milakov and Gimelshein 2018)
 // shapes:   Parts (slots, H, P, Ev + 2): m, w, s -> Y (slots, H * Ev)
 // mapping:  a workgroup owns one slot (x) and head (y); an invocation every kLocalSize-th column
-// bounds:   P and Ev may be anything; a part that saw no key has w = 0 and is left out; slots beyond the live ones are skipped
+// bounds:   P and Ev may be anything; a part that saw no key has w = 0 and is omitted; slots beyond
+//           the live ones are skipped
 // requires: nothing (baseline)
 // variants: attention_merge__f32_none_f32
 #extension GL_EXT_control_flow_attributes : require
@@ -23,7 +26,8 @@ layout(binding = 2) uniform State {
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
 
-// Parts whose loads are under way at a time, their scores, and their weights, 0 where no key was seen.
+// Parts whose loads are under way at a time, their scores, and their weights, 0 where no key was
+// seen.
 const uint kBatch = kParts < 8u ? kParts : 8u;
 float score[kBatch];
 float weight[kBatch];

@@ -1,10 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = softmax((softcap(scale q k^T) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
-// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, E), Terms (words) -> Y (B, H, T, E), each by its HeadLayout; E = 64
-// mapping:  a workgroup owns four queries of one head, an invocation one of them, with its sums in memory; four keys pass by at a time. A row of k or v is a buffer of its own in set 1, so that each element lies at a literal place behind one address
-// bounds:   T and S may be ragged; S that is no multiple of 4 needs kKinds != 0; offset and strides of k and v are whole rows
-// requires: the bytes of k and v, the buffer behind binding 1, row by row in set 1; neither sparse terms nor relative positions
+// computes: y = softmax((softcap(scale q k^T) + alibi + bias) / temperature) v in one pass over the
+//           keys (online softmax, Milakov and Gimelshein 2018)
+// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, E), Terms (words) -> Y (B, H, T,
+//           E), each by its HeadLayout; E = 64
+// mapping:  a workgroup owns four queries of one head, an invocation one of them, with its sums in
+//           memory; four keys pass by at a time. A row of k or v is a separate buffer in set 1, so
+//           that each element has a literal offset from one address
+// bounds:   T and S may be ragged; S that is no multiple of 4 needs kKinds != 0; offset and strides
+//           of k and v are whole rows
+// requires: the bytes of k and v, the buffer of binding 1, row by row in set 1; neither sparse
+//           terms nor relative positions
 // variants: attention_stationary__f32_f32_f32_tables UNROLLED FEATURES tables software
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
@@ -23,7 +29,8 @@ layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Kv { float kv[]; };
 layout(binding = 2) readonly buffer Terms { uint terms[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
-layout(set = 1, binding = 0) readonly buffer Row { float x[]; } rows[];
+layout(set = 1, binding = 0) readonly buffer Row { float x[]; }
+rows[];
 
 #define VKF_TERM_HEADS VKF_HEADS(p.heads)
 #define VKF_TERM_QUERIES p.queries
@@ -50,14 +57,12 @@ void dot_keys(uint row, uint stride, uint left) {
   }
   [[unroll]] for (uint e = 0u; e < kWidth; ++e) {
     const float x = query[e];
-    [[unroll]] for (uint n = 0u; n < kKeys; ++n) {
-      score[n] = fma(rows[key[n]].x[e], x, score[n]);
-    }
+    [[unroll]] for (uint n = 0u; n < kKeys; ++n) { score[n] = fma(rows[key[n]].x[e], x, score[n]); }
   }
 }
 
-// Scale, cap, terms and masks of the scores of keys j and on; -inf where masked, or beyond the range.
-// No branches: this compiler takes both sides of one, and pays for it.
+// Scale, cap, terms and masks of the scores of keys j and on; -inf where masked, or beyond the
+// range. No branches: this compiler takes both sides of one, and pays for it.
 void finish_scores(uvec2 place, uint i, uint j, uvec2 range) {
   uint allowed = ~0u;
   if (VKF_TERM_MAY(VKF_KIND_MASKS)) {
@@ -83,8 +88,7 @@ float update_weights(out uint seen[kKeys]) {
   total *= fade;
   [[unroll]] for (uint n = 0u; n < kKeys; ++n) {
     seen[n] = is_negative_infinity(score[n]) ? 0u : ~0u;
-    const uint weight =
-        floatBitsToUint(exp_nonpositive((score[n] - now) * p.inverse_temperature));
+    const uint weight = floatBitsToUint(exp_nonpositive((score[n] - now) * p.inverse_temperature));
     score[n] = uintBitsToFloat(weight & seen[n]);
     total += score[n];
   }
@@ -116,13 +120,11 @@ void main() {
   const uint last = min(first + 4u, p.queries) - 1u;
   const uint i = min(first + gl_LocalInvocationID.x, last);
   const uint kv_head = place.y / VKF_HEADS_PER_KV(p.heads);
-  const uint k_row =
-      (p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride) / kWidth;
-  const uint v_row =
-      (p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride) / kWidth;
+  const uint k_row = (p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride) / kWidth;
+  const uint v_row = (p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride) / kWidth;
   const uint k_stride = p.k.row_stride / kWidth, v_stride = p.v.row_stride / kWidth;
-  const uint q_base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride +
-                      i * p.q.row_stride;
+  const uint q_base =
+      p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride + i * p.q.row_stride;
   for (uint e = 0u; e < kWidth; ++e) {
     query[e] = q[q_base + e];
     sum[e] = 0.0;
@@ -150,7 +152,6 @@ void main() {
     } while (j < stop);
   } while (j < end);
   if (first + gl_LocalInvocationID.x > last) return;
-  const uint y_base =
-      place.x * p.y.batch_stride + place.y * p.y.head_stride + i * p.y.row_stride;
+  const uint y_base = place.x * p.y.batch_stride + place.y * p.y.head_stride + i * p.y.row_stride;
   for (uint e = 0u; e < kValueWidth; ++e) y[y_base + e] = online_result(sum[e], total);
 }

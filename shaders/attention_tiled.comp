@@ -1,10 +1,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018; in tiles, Dao et al. 2022)
-// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
-// mapping:  a workgroup owns kRows queries of one head; an invocation first one key of a tile, then every kLocalSize-th value column
-// bounds:   T, S, E and Ev may be ragged; E * kRows floats fit shared memory; kQuads needs rows of k that start at multiples of 4
-// requires: nothing (baseline); subgroup arithmetic in the _subgroup variant; the literal variant has kQuads, no more value columns than invocations, subgroups of 4 with quad operations, and neither sparse terms, relative positions nor counting
+// computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one
+//           pass over the keys (online softmax, Milakov and Gimelshein 2018; in tiles, Dao et al.
+//           2022)
+// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H,
+//           T, Ev), each by its HeadLayout
+// mapping:  a workgroup owns kRows queries of one head; an invocation first one key of a tile, then
+//           every kLocalSize-th value column
+// bounds:   T, S, E and Ev may be ragged; E * kRows floats fit shared memory; kQuads needs rows of
+//           k that start at multiples of 4
+// requires: nothing (baseline); subgroup arithmetic in the _subgroup variant; the literal variant
+//           has kQuads, no more value columns than invocations, subgroups of 4 with quad
+//           operations, and neither sparse terms, relative positions nor counting
 // variants: attention_tiled__f32_f32_f32
 //           attention_tiled__f32_f32_f32_subgroup FEATURES subgroup
 //           attention_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1
@@ -19,7 +26,8 @@ const uint kRows = 8u, kColumns = 1u, kQuads = 1u, kSparse = 0u, kRelative = 0u,
 VKF_CONSTANTS(VKF_ATTENTION_TILED_CONSTANTS)
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;  // of one invocation
 #endif
-// Fours of weights, and one more to spread rows over banks; distances need columns for the rows above.
+// Fours of weights, and one more to spread rows over banks; distances need columns for the rows
+// above.
 const uint kPitch = ((kLocalSize + (kRelative & VKF_RELATIVE_KEYS) * kRows) / 4 + 1) * 4;
 
 #include "float_bits.glsl"
@@ -45,7 +53,7 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "score_shape.glsl"
 #include "sink_terms.glsl"
 
-shared float q_tile[kRows * kWidth];      // (kRows, E)
+shared float q_tile[kRows * kWidth];       // (kRows, E)
 shared float weight_tile[kRows * kPitch];  // (kRows, kLocalSize): scores, then weights
 shared float row_highest[kRows];
 shared float row_fade[kRows];
@@ -149,8 +157,8 @@ void update_highest() {
   barrier();
 }
 
-// Weights of a row's keys, of all invocations; into `total`. The rows take turns inside the loop over
-// subgroups: a loop with another in it is not unrolled, and its arrays would go to memory.
+// Weights of a row's keys, of all invocations; into `total`. The rows take turns inside the loop
+// over subgroups: a loop with another in it is not unrolled, and its arrays would go to memory.
 void add_totals() {
 #if VKF_LITERAL
   store_totals();
@@ -193,8 +201,8 @@ void add_values(uint base, uint begin, uint count, bool masked) {
 #else
     for (uint r = 0u; r < kRows; ++r) {
       const uint at = r * kPitch + 4u * four;
-      const vec4 weight = vec4(weight_tile[at], weight_tile[at + 1u], weight_tile[at + 2u],
-                               weight_tile[at + 3u]);
+      const vec4 weight =
+          vec4(weight_tile[at], weight_tile[at + 1u], weight_tile[at + 2u], weight_tile[at + 3u]);
       for (uint i = 0u; i < 4u; ++i) {
         for (uint c = 0u; c < kColumns; ++c) {
           sum[r * kColumns + c] += weight[i] * value[i * kColumns + c];
@@ -228,7 +236,7 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   } else if (kSparse != 0u) {
     dot_apart(place.y, distance);
   } else {
-    // Not of `key`: the invocations behind the last key stand for the distances behind.
+    // Not of `key`: the invocations after the last key compute the distances that follow.
     dot_shifted(place.y, int(walk.begin + tile + lane) - int(first) - p.terms.causal_offset);
   }
   dot_rows(base.x + key.x * p.k.row_stride, relative_bias(p.relative, VKF_TERM_HEADS, place.y));
@@ -262,9 +270,8 @@ void main() {
   const uvec2 place = uvec2(unit / heads, unit % heads);
   const uint first = gl_WorkGroupID.x * kRows;
   const uint kv_head = place.y / VKF_HEADS_PER_KV(p.heads);
-  const uvec2 base = uvec2(
-      p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride,
-      p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride);
+  const uvec2 base = uvec2(p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride,
+                           p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride);
   load_queries(p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride, first);
   const float sink = sink_score(place.y);
   for (uint r = gl_LocalInvocationID.x; r < kRows; r += kLocalSize) {

@@ -52,7 +52,7 @@ const uint kKeys = 32u;  // of a tile
 const uint kRows = kSubgroups * kUnitM;
 const uint kDepth = (kWidth + kUnitK - 1) / kUnitK * kUnitK;         // E in whole units
 const uint kColumns = (kValueWidth + kUnitN - 1) / kUnitN * kUnitN;  // Ev likewise
-const uint kTiles = kColumns / kUnitN;  // of a subgroup's sums
+const uint kTiles = kColumns / kUnitN;                               // of a subgroup's sums
 const uint kUnit = kUnitM * kUnitN;
 // Rows of shared memory, longer than needed so that they begin in other banks, and at multiples of
 // 16 bytes; the first two in vectors of 4.
@@ -61,14 +61,14 @@ const uint kPitchKv = (kDepth > kColumns ? kDepth : kColumns) / 4u + 2u;
 const uint kPitchWeights = kKeys + 8u;
 const uint kPitchScores = kKeys + 4u;
 shared f16vec4 q_tile[kRows * kPitchQ];
-shared f16vec4 kv_tile[kKeys * kPitchKv];  // keys, then their values
-shared float scores[kRows * kPitchScores];  // q k^T, then the weights
+shared f16vec4 kv_tile[kKeys * kPitchKv];         // keys, then their values
+shared float scores[kRows * kPitchScores];        // q k^T, then the weights
 shared float16_t weights[kRows * kPitchWeights];  // the same, 0 where masked
-shared float scratch[kSubgroups * kUnit];  // a tile of sums of every subgroup
+shared float scratch[kSubgroups * kUnit];         // a tile of sums of every subgroup
 shared float of_row[kRows];  // what the sums of a row are worth now; at the end its total
-// x: whether a query is beyond f16; y, z: the last tile, from 1 on, in which a key was, or a value; w: the
-// last in which the highest score of a row rose. A vector, since units load from multiples of 16 bytes
-// and drivers may lay it out before the tiles.
+// x: whether a query is beyond f16; y, z: the last tile, from 1 on, in which a key was, or a value;
+// w: the last in which the highest score of a row rose. A vector, since units load from multiples
+// of 16 bytes and drivers may lay it out before the tiles.
 shared uvec4 marks;
 
 // A lane has every kStep-th row of its subgroup, from its first on, and of these rows every

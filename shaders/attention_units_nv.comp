@@ -52,8 +52,8 @@ const uint kKeys = 32u;  // of a tile
 const uint kRows = kSubgroups * kUnitM;
 const uint kDepth = (kWidth + kUnitN - 1) / kUnitN * kUnitN;         // E in whole units
 const uint kColumns = (kValueWidth + kUnitN - 1) / kUnitN * kUnitN;  // Ev likewise
-const uint kTiles = kColumns / kUnitN;  // of a subgroup's sums
-const uint kParts = kKeys / kUnitN;     // of a subgroup's scores
+const uint kTiles = kColumns / kUnitN;                               // of a subgroup's sums
+const uint kParts = kKeys / kUnitN;                                  // of a subgroup's scores
 const uint kUnit = kUnitM * kUnitN;
 // Rows of shared memory, longer than needed so that they begin in other banks, and at multiples of
 // 16 bytes; the first two in vectors of 4.
@@ -61,12 +61,13 @@ const uint kPitchQ = kDepth / 4u + 2u;
 const uint kPitchKv = (kDepth > kColumns ? kDepth : kColumns) / 4u + 2u;
 const uint kPitchScores = kKeys + 4u;
 shared f16vec4 q_tile[kRows * kPitchQ];
-shared f16vec4 kv_tile[kKeys * kPitchKv];   // keys, then their values
-// Where a query or a key is beyond f16, what the units left out; where a value is, weights.
+shared f16vec4 kv_tile[kKeys * kPitchKv];  // keys, then their values
+// Where a query or a key is beyond f16, what the units omit; where a value is, weights.
 shared float scores[kRows * kPitchScores];
-shared float scratch[kSubgroups * kUnit];  // what the units left out of a tile of sums
-// x: whether a query is beyond f16; y, z: the last tile, from 1 on, in which a key was, or a value. A
-// vector, since units load from multiples of 16 bytes and drivers may lay it out before the tiles.
+shared float scratch[kSubgroups * kUnit];  // what the units omit from a tile of sums
+// x: whether a query is beyond f16; y, z: the last tile, from 1 on, in which a key was, or a value.
+// A vector, since units load from multiples of 16 bytes and drivers may lay it out before the
+// tiles.
 shared uvec4 marks;
 
 #include "attention_unit_tiles.glsl"
@@ -81,8 +82,7 @@ float added(const in float a, const in float b) { return a + b; }
 float higher(const in float a, const in float b) { return keep_max(a, b); }
 
 // Of every element: its row and column in the unit, then the element.
-float raised(const in uint32_t row, const in uint32_t column, const in float a,
-               const in float b) {
+float raised(const in uint32_t row, const in uint32_t column, const in float a, const in float b) {
   return keep_max(a, b);
 }
 float faded(const in uint32_t row, const in uint32_t column, const in float before,
@@ -116,7 +116,7 @@ void begin(uint q_base, uint first) {
   load_queries(q_base, first);
 }
 
-// Fills this subgroup's rows of `scores` with the products that the units left out. base: where
+// Fills this subgroup's rows of `scores` with the products that the units omit. base: where
 // query 0 begins in q, and key 0 in kv; first: query of the subgroup's first row.
 void multiply_wide(uvec2 base, uint first_row, uint first, uint tile) {
   for (uint e = gl_SubgroupInvocationID; e < kUnitM * kKeys; e += gl_SubgroupSize) {
@@ -129,7 +129,7 @@ void multiply_wide(uvec2 base, uint first_row, uint first, uint tile) {
 }
 
 // Fills this subgroup's `scratch` with the weighted values of columns from `column` on that the
-// units left out.
+// units omit.
 void weigh_wide(uint first_row, uint column, uint base, uint tile) {
   for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
     scratch[gl_SubgroupID * kUnit + e] =

@@ -1,9 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: weights = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) of chosen heads, or the scores themselves, -inf where masked
-// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) by their HeadLayout, Terms (words) -> Y (B, Hsel, T, S)
-// mapping:  one workgroup a row (batch, chosen head, query); an invocation owns every kLocalSize-th key and its place in Y
-// bounds:   S and E may be anything, kQuads needs rows of k and E in multiples of 4; rows beyond the last are skipped; a row without an allowed key is zeros
+// computes: weights = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) of
+//           chosen heads, or the scores themselves, -inf where masked
+// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) by their HeadLayout, Terms (words) -> Y (B, Hsel,
+//           T, S)
+// mapping:  one workgroup a row (batch, chosen head, query); an invocation owns every kLocalSize-th
+//           key and its place in Y
+// bounds:   S and E may be anything, kQuads needs rows of k and E in multiples of 4; rows beyond
+//           the last are skipped; a row without an allowed key is zeros
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 // variants: attention_weights_row__f32_f32_f32
 //           attention_weights_row__f32_f32_f32_subgroup FEATURES subgroup
@@ -12,7 +16,7 @@
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_WEIGHTS_CONSTANTS)
 const uint kValueWidth = 1;
-const uint kStep = kQuads != 0u ? 4u : 1u;          // elements of a load
+const uint kStep = kQuads != 0u ? 4u : 1u;  // elements of a load
 
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
@@ -100,12 +104,12 @@ void main() {
   if (row >= p.rows) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint head_row = row / p.queries;
-  const uvec3 place = uvec3(head_row / p.heads_out, p.first_head + head_row % p.heads_out,
-                            row % p.queries);
+  const uvec3 place =
+      uvec3(head_row / p.heads_out, p.first_head + head_row % p.heads_out, row % p.queries);
   load_query(place);
   barrier();
-  const uint k_base = p.k.offset + place.x * p.k.batch_stride +
-                      place.y / p.heads_per_kv * p.k.head_stride;
+  const uint k_base =
+      p.k.offset + place.x * p.k.batch_stride + place.y / p.heads_per_kv * p.k.head_stride;
   const uint base = row * p.keys;
   const float out_scale = p.raw_scores != 0u ? p.inverse_temperature : 1.0;
   float highest = kLowestFloat;

@@ -4,7 +4,8 @@
 // computes: one step of beam search per batch item, as Hugging Face's generate does it
 // shapes:   Candidates (slots, K, 2) -> Search (params/search.h), Ancestry (R, C)
 // mapping:  one workgroup a live item; all invocations search and copy, one decides
-// bounds:   at most VKF_MAX_BEAMS beams, VKF_MAX_CANDIDATES candidates; positions within the prompt are skipped
+// bounds:   at most VKF_MAX_BEAMS beams, VKF_MAX_CANDIDATES candidates; positions within the prompt
+//           are skipped
 // requires: nothing (baseline)
 // variants: beam_select_item__u32
 #include "search.h"
@@ -43,11 +44,11 @@ shared float top_score[VKF_MAX_CANDIDATES];
 shared uint top_parent[VKF_MAX_CANDIDATES];  // beam
 shared uint top_token[VKF_MAX_CANDIDATES];
 shared uint top_state[VKF_MAX_CANDIDATES];  // kEnded, kTaken
-// Of every invocation, its tokens of all beams: an array of its own that is indexed at run time
-// would lie in memory.
+// Of every invocation, its tokens of all beams: a private array that is indexed at run time would
+// be in memory.
 shared uint column[VKF_MAX_BEAMS * kLocalSize];
-shared uint kept[VKF_MAX_BEAMS];         // candidates that run on
-shared uint from_at[VKF_MAX_BEAMS];      // where the histories that they go on with begin
+shared uint kept[VKF_MAX_BEAMS];          // candidates that run on
+shared uint from_at[VKF_MAX_BEAMS];       // where the histories that they go on with begin
 shared uint finish_place[VKF_MAX_BEAMS];  // where candidate i goes as a hypothesis, or kNoPlace
 shared uint nan_seen;
 
@@ -86,7 +87,7 @@ float candidate_score(uint first_slot, uint first_row, uint c, uint length) {
 // What a candidate is ranked by.
 float candidate_rank(uint first_slot, uint first_row, uint c, uint length) {
   const float score = candidate_score(first_slot, first_row, c, length);
-  if (kDrawn == 0u) return score;
+  if (kSampled == 0u) return score;
   const uint beam = c / p.candidates;
   const uint at = ((first_slot + beam) * p.candidates + c % p.candidates) * 2u;
   const ChoiceRow settings = choice_row(first_row + beam);
@@ -122,8 +123,8 @@ void pick_candidates(uint first_slot, uint first_row, uint length) {
 }
 
 // The n candidates that run on: unended ones first, each group best first (a stable selection of
-// score - 1e9 for ended ones). Those that were drawn are in the order of the draw. Returns whether all
-// candidates have ended.
+// score - 1e9 for ended ones). Those that were sampled are in the order of the sampling. Returns
+// whether all candidates have ended.
 bool keep_running(uint first_row) {
   bool all_ended = false;
   uint wanted = 0u;

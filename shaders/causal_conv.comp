@@ -1,13 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y[t] = act(bias + sum_k w[k] g[t - K + 1 + k]), g = x; with kGated g = x * in gate, and y is times an out gate;
-//           other columns are copied; a prompt leaves its last K - 1 g in States, a step reads and moves them
-// shapes:   X (B, T, W) or (slots, W), Taps (K, C), with kHasBias (K + 1, C) -> Y as many rows of out_width;
-//           Mask (B, ceil(T/32)) or States (R, L, K - 1, C)
+// computes: y[t] = act(bias + sum_k w[k] g[t - K + 1 + k]), g = x; with kGated g = x * in gate, and
+//           y is times an out gate; other columns are copied; a prompt leaves its last K - 1 g in
+//           States, a step reads and moves them
+// shapes:   X (B, T, W) or (slots, W), Taps (K, C), with kHasBias (K + 1, C) -> Y as many rows of
+//           out_width; Mask (B, ceil(T/32)) or States (R, L, K - 1, C)
 // mapping:  a workgroup owns p.block columns (z) of a row (x, y); an invocation every kLocalSize-th
-// bounds:   W and C may be anything; masked tokens count as zeros; rows beyond the last or live ones are skipped
-// requires: nothing (baseline); VKF_PROMPT: a generation's prompt; VKF_STEP: tokens of live slots, of which those of one row
-//           go to the first one's workgroup
+// bounds:   W and C may be anything; masked tokens count as zeros; rows beyond the last or live
+//           ones are skipped
+// requires: nothing (baseline); VKF_PROMPT: a generation's prompt; VKF_STEP: tokens of live slots,
+//           of which those of one row go to the first one's workgroup
 // variants: causal_conv_full__f32_f32_f32
 //           causal_conv_prompt__f32_f32_f32 DEFINES VKF_PROMPT=1
 //           causal_conv_step__f32_f32_f32 DEFINES VKF_STEP=1
@@ -52,9 +54,7 @@ float output_of(uint row, uint channel, float sum) {
   return kGated != 0u ? value * x[row * p.width + p.out_gate + channel] : value;
 }
 
-float bias_of(uint channel) {
-  return kHasBias != 0u ? taps[kTaps * p.channels + channel] : 0.0;
-}
+float bias_of(uint channel) { return kHasBias != 0u ? taps[kTaps * p.channels + channel] : 0.0; }
 
 // Whether a column of Y is a channel's.
 bool is_channel(uint column) { return column >= p.to && column < p.to + p.channels; }
@@ -67,8 +67,8 @@ void step_channel(uint first_slot, uint channel) {
   float past[kTaps];  // the last one is unused
   const uint parent = VKF_PARENT_LINE(parent_of(first_slot));
   for (uint k = 0u; k + 1u < kTaps; ++k) {
-    past[k] = parent == VKF_LINE_FRESH ? 0.0
-                                       : states[(parent * (kTaps - 1u) + k) * p.channels + channel];
+    past[k] =
+        parent == VKF_LINE_FRESH ? 0.0 : states[(parent * (kTaps - 1u) + k) * p.channels + channel];
   }
   uint slot = first_slot;
   do {

@@ -1,9 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: attention of every chunk of a (sorted) row of tokens to itself and its neighbours, cyclically over all rounds, in one pass (Kitaev, Kaiser and Levskaya 2020; online softmax, Milakov and Gimelshein 2018)
-// shapes:   X: q, k (B, H, S, E) and v (B, H, S, Ev) by HeadLayouts, Order (B, H, R, S), Mask (B, ceil(S/32)) words -> Y (B, H, R * S, Ev) by its HeadLayout; with several rounds each row ends with its highest score and the sum of weights
-// mapping:  a workgroup owns kLocalSize queries of one chunk of one head; an invocation owns one, q and y in registers; all read the same key at a time
-// bounds:   every size may be anything; queries beyond a chunk and units beyond the last are skipped; Order and Mask may be unused
+// computes: attention of every chunk of a (sorted) row of tokens to itself and its neighbors,
+//           cyclically over all rounds, in one pass (Kitaev, Kaiser and Levskaya 2020; online
+//           softmax, Milakov and Gimelshein 2018)
+// shapes:   X: q, k (B, H, S, E) and v (B, H, S, Ev) by HeadLayouts, Order (B, H, R, S), Mask (B,
+//           ceil(S/32)) words -> Y (B, H, R * S, Ev) by its HeadLayout; with several rounds each
+//           row ends with its highest score and the sum of weights
+// mapping:  a workgroup owns kLocalSize queries of one chunk of one head; an invocation owns one, q
+//           and y in registers; all read the same key at a time
+// bounds:   every size may be anything; queries beyond a chunk and units beyond the last are
+//           skipped; Order and Mask may be unused
 // requires: nothing (baseline)
 // variants: chunk_attention_query__f32_none_f32
 #extension GL_EXT_control_flow_attributes : require
@@ -92,8 +98,8 @@ void main() {
   const uint own = position_of(unit, place);
   const uint batch = unit / p.heads;
   const uint head = unit % p.heads;
-  const uint q_base = p.q.offset + batch * p.q.batch_stride + head * p.q.head_stride +
-                      own * p.q.row_stride;
+  const uint q_base =
+      p.q.offset + batch * p.q.batch_stride + head * p.q.head_stride + own * p.q.row_stride;
   [[unroll]] for (uint e = 0u; e < kWidth; ++e) query[e] = x[q_base + e];
   [[unroll]] for (uint e = 0u; e < kValueWidth; ++e) sum[e] = 0.0;
   const uint chunks = p.rounds * p.tokens / p.chunk;
@@ -101,12 +107,12 @@ void main() {
     // As the library rolls chunks: a distance that there is not even room for counts as none.
     const int distance = int(w) - int(p.before);
     const int offset = abs(distance) < int(chunks) ? distance : 0;
-    const uint neighbour = uint(int(chunk + chunks) + offset) % chunks;
-    attend_chunk(unit, neighbour * p.chunk, own);
+    const uint neighbor = uint(int(chunk + chunks) + offset) % chunks;
+    attend_chunk(unit, neighbor * p.chunk, own);
   }
   const uint row = place / p.tokens * p.tokens + own;
-  const uint y_base = p.y.offset + batch * p.y.batch_stride + head * p.y.head_stride +
-                      row * p.y.row_stride;
+  const uint y_base =
+      p.y.offset + batch * p.y.batch_stride + head * p.y.head_stride + row * p.y.row_stride;
   [[unroll]] for (uint e = 0u; e < kValueWidth; ++e) {
     y[y_base + e] = online_result(sum[e], total);
   }

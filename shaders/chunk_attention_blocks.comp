@@ -1,11 +1,20 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// computes: attention of every chunk of a (sorted) row of tokens to itself and its neighbours, cyclically over all rounds, in one pass (Kitaev, Kaiser and Levskaya 2020; online softmax, Milakov and Gimelshein 2018; in tiles, Dao et al. 2022)
-// shapes:   X: q, k (B, H, S, E) and v (B, H, S, Ev) by HeadLayouts, Order (B, H, R, S), Mask (B, ceil(S/32)) words -> Y (B, H, R * S, Ev) by its HeadLayout; with several rounds each row ends with its highest score and the sum of weights
-// mapping:  a workgroup owns kRows queries of one chunk of one head and visits the keys of the chunk and its neighbours by 32; an invocation has kTileM of the queries, of them 4 keys of a tile and then every eighth four of value columns
-// bounds:   every size may be anything; queries beyond a chunk and units beyond the last are skipped; Order and Mask may be unused; kQuads needs E, Ev and every layout in multiples of 4
-// requires: kLocalSize is a multiple of 8, 32 or more, kStageKeys divides 32; shared memory as in attention_blocks.cpp
+// computes: attention of every chunk of a (sorted) row of tokens to itself and its neighbors,
+//           cyclically over all rounds, in one pass (Kitaev, Kaiser and Levskaya 2020; online
+//           softmax, Milakov and Gimelshein 2018; in tiles, Dao et al. 2022)
+// shapes:   X: q, k (B, H, S, E) and v (B, H, S, Ev) by HeadLayouts, Order (B, H, R, S), Mask (B,
+//           ceil(S/32)) words -> Y (B, H, R * S, Ev) by its HeadLayout; with several rounds each
+//           row ends with its highest score and the sum of weights
+// mapping:  a workgroup owns kRows queries of one chunk of one head and visits the keys of the
+//           chunk and its neighbors by 32; an invocation has kTileM of the queries, of them 4 keys
+//           of a tile and then every eighth four of value columns
+// bounds:   every size may be anything; queries beyond a chunk and units beyond the last are
+//           skipped; Order and Mask may be unused; kQuads needs E, Ev and every layout in multiples
+//           of 4
+// requires: kLocalSize is a multiple of 8, 32 or more, kStageKeys divides 32; shared memory as in
+//           attention_blocks.cpp
 // variants: chunk_attention_blocks__f32_none_f32
 #include "lsh.h"
 layout(local_size_x = 64, local_size_x_id = 0) in;
@@ -31,8 +40,8 @@ layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
 #define VKF_TILE_LOOP [[dont_unroll]]
 #include "attention_tiles.glsl"
 
-// Where the keys of a tile stand; kMasked with those that only the token itself sees, kNoKey after the
-// last one.
+// Where the keys of a tile stand; kMasked with those that only the token itself sees, kNoKey after
+// the last one.
 const uint kMasked = 0x80000000u, kNoKey = 0xffffffffu;
 shared uvec4 key_position[kKeys / 4u];
 
@@ -70,35 +79,33 @@ bool is_kept(uint position) {
   return (mask[word] & (1u << (position & 31u))) != 0u;
 }
 
-// The keys of a tile; those of all neighbours lie one after the other. Others have read key_position
+// The keys of a tile; those of all neighbors lie one after the other. Others have read key_position
 // of the tile before: a barrier follows their staging of its values.
 void find_keys(uint tile) {
   const uint i = gl_LocalInvocationID.x;
   if (i >= kKeys) return;
   const uint key = tile * kKeys + i;
-  const uint which = key / p.chunk;  // of the neighbours
+  const uint which = key / p.chunk;  // of the neighbors
   const int chunks = int(p.rounds * p.tokens / p.chunk);
   const int distance = int(which) - int(p.before);
   // As the library rolls chunks: a distance that there is not even room for counts as none.
-  int neighbour = int(chunk_index()) + (abs(distance) < chunks ? distance : 0);
-  if (neighbour < 0) neighbour += chunks;
-  if (neighbour >= chunks) neighbour -= chunks;
+  int neighbor = int(chunk_index()) + (abs(distance) < chunks ? distance : 0);
+  if (neighbor < 0) neighbor += chunks;
+  if (neighbor >= chunks) neighbor -= chunks;
   uint position = kNoKey;
   if (which <= p.before + p.after) {
-    position = position_of((uint(neighbour) - which) * p.chunk + key);
+    position = position_of((uint(neighbor) - which) * p.chunk + key);
     if (!is_kept(position)) position |= kMasked;
   }
   key_position[i / 4u][i % 4u] = position;
 }
 
-// Products to scores: scaled, the lengths of keys taken off where these are queries; -inf where a query
-// does not see a key.
+// Products to scores: scaled, the lengths of keys taken off where these are queries; -inf where a
+// query does not see a key.
 vec4 finished(vec4 products, vec4 scale, uvec4 keys, uint own) {
   const uint last = p.causal != 0u ? own : kMasked - 1u;  // of the keys that it sees
   vec4 score = mix(vec4(negative_infinity()), products * scale, lessThanEqual(keys, uvec4(last)));
-  if (kShared != 0u) {
-    score = mix(score, vec4(kOwnScore), equal(keys & ~kMasked, uvec4(own)));
-  }
+  if (kShared != 0u) { score = mix(score, vec4(kOwnScore), equal(keys & ~kMasked, uvec4(own))); }
   return score;
 }
 
@@ -121,7 +128,8 @@ void main() {
     vec4 scale = vec4(p.scale);
     if (kShared != 0u) scale /= sqrt(squares / float(kWidth) + kLengthEpsilon);
     const uvec4 keys = key_position[key_lane()];
-    [[unroll]] for (uint m = 0u; m < kTileM; ++m) score[m] = finished(score[m], scale, keys, own[m]);
+    [[unroll]] for (uint m = 0u; m < kTileM; ++m) score[m] =
+        finished(score[m], scale, keys, own[m]);
     add_tile(v_base, p.v.row_stride, tile, score);
   }
   share_totals();

@@ -1,10 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: y = act(bias + sum over a group's inputs and the kernel of x * weight); 0 outside x
-// shapes:   X (B, C, H, W) or (B, H, W, C) by strides, Table (out, C/groups * kh * kw + 1): a row of
-//           weights, then the bias -> Y (B, out, OH, OW) or (B, OH, OW, out) by strides; with
-//           leading tokens in front of each picture, X and Y (B, leading + H * W, C)
-// mapping:  a workgroup owns kSpan neighbouring positions of a line and kChunk output channels
+// shapes:   X (B, C, H, W) or (B, H, W, C) by strides, Table (out, C/groups * kh * kw + 1): a row
+//           of weights, then the bias -> Y (B, out, OH, OW) or (B, OH, OW, out) by strides; with
+//           leading tokens before each image, X and Y (B, leading + H * W, C)
+// mapping:  a workgroup owns kSpan neighboring positions of a line and kChunk output channels
 //           (z), or copies one leading token; an invocation every kLocalSize-th of the channels
 // bounds:   every size may be anything; spans beyond the last are skipped, the last of a line may
 //           be ragged
@@ -27,9 +27,9 @@ float pixel(uint line, uint at_x) {
   return at_x < p.picture.width ? x[line + at_x * p.picture.col_stride] : 0.0;
 }
 
-// Adds the kernel's line at `weight` over the picture's line at `line`, whose first covered column
+// Adds the kernel's line at `weight` over the image's line at `line`, whose first covered column
 // is `left`, to kSpan positions. Positions that are a stride apart read the same pixels at
-// neighbouring taps, so the pixels move along in registers: a tap is one load of x and one weight.
+// neighboring taps, so the pixels move along in registers: a tap is one load of x and one weight.
 void add_line(uint line, uint left, uint weight, inout float sum[kSpan]) {
   const uint stride = p.picture.stride_width;
   for (uint phase = 0u; phase < stride && phase < p.picture.kernel_width; ++phase) {

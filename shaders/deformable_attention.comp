@@ -1,9 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = sum of softmax(scores) times bilinear samples of the values around each query's box (Zhu et al., 2021)
+// computes: y = sum of softmax(scores) times bilinear samples of the values around each query's box
+//           (Zhu et al., 2021)
 // shapes:   Value (B, S, H * E), Samples (B, Q, 3 * H * L * P), Boxes (B, Q, 4) -> Y (B, Q, H * E)
-// mapping:  one workgroup a query: it places all samples in shared memory, then an invocation takes every kLocalSize-th column
-// bounds:   every size may be anything; queries beyond the last are skipped; samples outside a grid are 0
+// mapping:  one workgroup a query: it places all samples in shared memory, then an invocation takes
+//           every kLocalSize-th column
+// bounds:   every size may be anything; queries beyond the last are skipped; samples outside a grid
+//           are 0
 // requires: nothing (baseline); kSamples = H * L * P <= 1024, L <= 8
 // variants: deformable_attention_row__f32_none_f32
 #include "deformable_attention.h"
@@ -42,15 +45,15 @@ vec2 place_of(uint i, uint row) {
   const vec2 grid = vec2(float(size & 0xffffu), float(size >> 16u));
   const uint at = row * 3u * kSamples + 2u * i;
   const vec2 offset = vec2(samples[at], samples[at + 1u]);
-  const vec2 centre = vec2(boxes[4u * row], boxes[4u * row + 1u]);
+  const vec2 center = vec2(boxes[4u * row], boxes[4u * row + 1u]);
   const vec2 extent = vec2(boxes[4u * row + 2u], boxes[4u * row + 3u]);
-  return (centre + offset / float(p.points) * extent * 0.5) * grid - 0.5;
+  return (center + offset / float(p.points) * extent * 0.5) * grid - 0.5;
 }
 
 // The values of column c around a place, of the grid whose first token is `first`.
 float sample_at(vec2 place, uint first, uint height, uint width, uint c) {
-  const bool inside = place.x > -1.0 && place.y > -1.0 && place.x < float(width) &&
-                      place.y < float(height);
+  const bool inside =
+      place.x > -1.0 && place.y > -1.0 && place.x < float(width) && place.y < float(height);
   if (!inside) return 0.0;
   const vec2 corner = floor(place);
   const vec2 part = place - corner;
@@ -58,8 +61,8 @@ float sample_at(vec2 place, uint first, uint height, uint width, uint c) {
   float sum = 0.0;
   for (int i = 0; i < 4; ++i) {
     const int column = left + (i & 1), line = top + (i >> 1);
-    const float share = ((i & 1) != 0 ? part.x : 1.0 - part.x) *
-                        ((i >> 1) != 0 ? part.y : 1.0 - part.y);
+    const float share =
+        ((i & 1) != 0 ? part.x : 1.0 - part.x) * ((i >> 1) != 0 ? part.y : 1.0 - part.y);
     if (column >= 0 && line >= 0 && column < int(width) && line < int(height)) {
       sum += share * value[(first + uint(line) * width + uint(column)) * p.width + c];
     }

@@ -1,11 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = table[id] * scale * row scale + positions[position] + types[type], or its layer norm; NaN where one has no row
-// shapes:   Ids (planes, R): ids, positions, types, scales of rows; Table (V, D) by strides, Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
+// computes: y = table[id] * scale * row scale + positions[position] + types[type], or its layer
+//           norm; NaN where one has no row
+// shapes:   Ids (planes, R): ids, positions, types, scales of rows; Table (V, D) by strides,
+//           Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
-// bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
-// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State;
-//           VKF_NORM: the norm, D <= kNormWidth, as gain and bias are a uniform block: phones have four storage buffers
+// bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped;
+//           Positions may be unused
+// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of
+//           kFormat, VKF_STEP: position from State; VKF_NORM: the norm, D <= kNormWidth, as gain
+//           and bias are a uniform block: phones have four storage buffers
 // variants: embedding_row__u32_f32_f32
 //           embedding_row__u32_f16_f32 DEFINES VKF_TABLE_F16=1
 //           embedding_step__u32_f32_f32 DEFINES VKF_STEP=1
@@ -112,7 +116,8 @@ void main() {
 #ifdef VKF_STEP
   row_scale = p.scale;
 #else
-  row_scale = p.scale_plane == 0u ? p.scale : p.scale * uintBitsToFloat(ids[p.scale_plane * p.rows + row]);
+  row_scale =
+      p.scale_plane == 0u ? p.scale : p.scale * uintBitsToFloat(ids[p.scale_plane * p.rows + row]);
 #endif
   exists = id < p.vocabulary && (kHasPositions == 0u || position < p.positions) &&
            (kHasTypes == 0u || type < p.types);

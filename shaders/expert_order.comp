@@ -1,8 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the choices of rows, sorted by expert, and tiles of up to 32 of one expert, for expert_tiled
-// shapes:   Routes (R, K + A, 2) -> List: tiles (T, 3) of expert, first place, count; then the order (pairs)
-//           of choices row * K + k, T = pairs / 32 + X
+// computes: the choices of rows, sorted by expert, and tiles of up to 32 of one expert, for
+//           expert_tiled
+// shapes:   Routes (R, K + A, 2) -> List: tiles (T, 3) of expert, first place, count; then the
+//           order (pairs) of choices row * K + k, T = pairs / 32 + X
 // mapping:  one workgroup an expert, on x; an invocation a run of choices, which keep their order
 // bounds:   anything; tiles beyond an expert's last have a count of 0
 // requires: nothing (baseline)

@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the K experts of each row with the best scores, a softmax (Shazeer et al., 2017) or sigmoids
-//           with a bias for the choice alone and groups (DeepSeek-AI, 2024), and their weights
+// computes: the K experts of each row with the best scores, a softmax (Shazeer et al., 2017) or
+//           sigmoids with a bias for the choice alone and groups (DeepSeek-AI, 2024), and their
+//           weights
 // shapes:   Logits (R, X + A), Bias (X) -> Routes (R, K + A, 2): the expert, its weight's bits
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th expert and keeps its best
 // bounds:   X may be anything from K on, groups divide it; rows beyond the last are skipped

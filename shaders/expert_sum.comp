@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = scale * sum over a row's experts of weight * z + residual, in the order of the routes
+// computes: y = scale * sum over a row's experts of weight * z + residual, in the order of the
+//           routes
 // shapes:   Z (R, count, D), Routes (rows, entries, 2), Residual (R, D) -> Y (R, D)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   D may be anything; rows beyond the last are skipped

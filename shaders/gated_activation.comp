@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = activation(gate) * activation(up), of halves or pairs of x's row (Shazeer, 2020, "GLU variants")
+// computes: y = activation(gate) * activation(up), of halves or pairs of x's row (Shazeer, 2020,
+//           "GLU variants")
 // shapes:   X (R, 2F) -> Y (R, F)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   F may be anything; rows beyond the last are skipped

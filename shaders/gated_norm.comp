@@ -1,9 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = x act(z); with VKF_GATE_THEN_NORM h / sqrt(mean(h^2) + epsilon) * gain of h = x act(z); with
-//           VKF_NORM_THEN_GATE x / sqrt(mean(x^2) + epsilon) * gain * act(z); means over each group of a row
+// computes: y = x act(z); with VKF_GATE_THEN_NORM h / sqrt(mean(h^2) + epsilon) * gain of h = x
+//           act(z); with VKF_NORM_THEN_GATE x / sqrt(mean(x^2) + epsilon) * gain * act(z); means
+//           over each group of a row
 // shapes:   X (R, G E), Z (R, gate_width), Gain (G, E) -> Y (R, G E)
-// mapping:  one workgroup a group (z) of a row (x, y); an invocation takes every kLocalSize-th element
+// mapping:  one workgroup a group (z) of a row (x, y); an invocation takes every kLocalSize-th
+//           element
 // bounds:   G and E may be anything; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 // variants: gated_norm_row__f32_f32_f32

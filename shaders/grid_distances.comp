@@ -1,7 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: queries with their products with the distances to all rows and columns of a grid, keys with where they stand, and values (Li et al., 2022)
-// shapes:   QKV (B, H * W, 3 * heads * E), Table (2 H - 1 + 2 W - 1, E) -> Y (B, H * W, heads * (3 E + 2 H + 2 W))
+// computes: queries with their products with the distances to all rows and columns of a grid, keys
+//           with where they stand, and values (Li et al., 2022)
+// shapes:   QKV (B, H * W, 3 * heads * E), Table (2 H - 1 + 2 W - 1, E) -> Y (B, H * W, heads * (3
+//           E + 2 H + 2 W))
 // mapping:  one workgroup a token; an invocation takes every kLocalSize-th column of Y
 // bounds:   every size may be anything; tokens beyond the last are skipped
 // requires: nothing (baseline)

@@ -65,7 +65,7 @@ void main() {
   for (Element e = first_element(); e.run < p.outer; advance(e)) {
     const uint at = base + e.run * p.outer_stride + e.at;
     const uint channel = group * p.group_channels + (kChannelsLast != 0u ? e.at : e.run);
-    const float centred = (x[at] - rough_mean) - rest;
-    y[at] = centred * scale * gain_bias[channel] + gain_bias[p.channels + channel];
+    const float centered = (x[at] - rough_mean) - rest;
+    y[at] = centered * scale * gain_bias[channel] + gain_bias[p.channels + channel];
   }
 }

@@ -3,8 +3,8 @@
 // computes: y = x / sqrt(mean(x^2) + epsilon) * gain over each head of a row, or with kCentered
 //           (x - mean) / sqrt(variance + epsilon) * gain; other columns are copied
 // shapes:   X (R, W), Gain (G, E) -> Y (R, W); head g is columns first + g E ... first + (g + 1) E
-// mapping:  one workgroup a head of a row, and one the other columns of a row; heads on z, rows on x
-//           and y; an invocation takes every kLocalSize-th element
+// mapping:  one workgroup a head of a row, and one the other columns of a row; heads on z, rows on
+//           x and y; an invocation takes every kLocalSize-th element
 // bounds:   W and E may be anything with first + G E <= W; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 // variants: head_norm_row__f32_f32_f32

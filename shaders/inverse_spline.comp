@@ -1,8 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the inverse of a monotonic rational quadratic spline (Durkan et al., 2019, "Neural spline flows")
-// shapes:   X (N), Params (N, 3K - 1): logits of K widths, of K heights, K - 1 raw derivatives -> Y (N)
-// mapping:  an invocation owns an element: it sums the exponentials of its bins, then walks over them
+// computes: the inverse of a monotonic rational quadratic spline (Durkan et al., 2019, "Neural
+//           spline flows")
+// shapes:   X (N), Params (N, 3K - 1): logits of K widths, of K heights, K - 1 raw derivatives -> Y
+//           (N)
+// mapping:  an invocation owns an element: it sums the exponentials of its bins, then walks over
+//           them
 // bounds:   N and K may be anything; elements beyond the last are skipped
 // requires: nothing (baseline)
 // variants: inverse_spline_element__f32_none_f32

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = a^T / the largest column sum, of each matrix or of all (Razavi et al. 2014; Xiong et al. 2021)
+// computes: y = a^T / the largest column sum, of each matrix or of all (Razavi et al. 2014; Xiong
+//           et al. 2021)
 // shapes:   A (N, M, M), Sums (N, M): A's column sums -> Y (N, M, M)
 // mapping:  one workgroup a matrix; an invocation every kLocalSize-th element
 // bounds:   N and M may be anything; matrices beyond the last are skipped

@@ -1,10 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: cache[row of slot, own position] = the key and value columns of x[slot]; a prompt's: of x[item, token]
+// computes: cache[row of slot, own position] = the key and value columns of x[slot]; a prompt's: of
+//           x[item, token]
 // shapes:   X (slots, row_stride) or (B, P, row_stride), State -> Cache (R, lines, Hkv * (E + Ev))
-// mapping:  a workgroup owns one slot or token (x, y); an invocation takes every kLocalSize-th element of its line
-// bounds:   slots beyond the live ones and positions beyond C are skipped, of a prompt those that are padding or roll out
-// requires: nothing (baseline); VKF_PACKED: the cache is words (base/matrix_format.h); VKF_PROMPT: token t of item b goes to position t of the item's first row
+// mapping:  a workgroup owns one slot or token (x, y); an invocation takes every kLocalSize-th
+//           element of its line
+// bounds:   slots beyond the live ones and positions beyond C are skipped, of a prompt those that
+//           are padding or roll out
+// requires: nothing (baseline); VKF_PACKED: the cache is words (base/matrix_format.h); VKF_PROMPT:
+//           token t of item b goes to position t of the item's first row
 // variants: kv_append_slot__f32_none_f32
 //           kv_append_prompt__f32_none_f32 DEFINES VKF_PROMPT=1
 //           kv_append_slot__f32_none_packed DEFINES VKF_PACKED=1
@@ -32,9 +36,7 @@ layout(binding = 2) uniform State {
 #endif
 
 // Where element i of a line is in a row of X.
-uint column_of(uint i) {
-  return i < p.k_width ? p.k_offset + i : p.v_offset + (i - p.k_width);
-}
+uint column_of(uint i) { return i < p.k_width ? p.k_offset + i : p.v_offset + (i - p.k_width); }
 
 #if VKF_PACKED
 #include "cache_pack.glsl"

@@ -1,11 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the features f of queries and keys: elu(x) + 1 (Katharopoulos et al. 2020), or those of FAVOR+
-//           (Choromanski et al. 2021): exp(w x' - |x'|^2 / 2 - c), x' = x E^(-1/4), of keys without exp and c
-// shapes:   X (B, H, T or S, E) by offset and stride, Omega (m, E), Mask (B, ceil(S/32)) words -> F: queries (units, T, M), keys (units, S, M + 1)
-// mapping:  a workgroup owns kRows tokens of one unit; z: 0 queries, 1 keys, 2 the values' copy; x and y
-//           fold units and tokens, in a step x is the slot and y the head; an invocation takes every kLocalSize-th feature
-// bounds:   T, S, E and m may be anything; Mask may be unused; a masked key is not read and its peak is -inf
+// computes: the features f of queries and keys: elu(x) + 1 (Katharopoulos et al. 2020), or those of
+//           FAVOR+ (Choromanski et al. 2021): exp(w x' - |x'|^2 / 2 - c), x' = x E^(-1/4), of keys
+//           without exp and c
+// shapes:   X (B, H, T or S, E) by offset and stride, Omega (m, E), Mask (B, ceil(S/32)) words ->
+//           F: queries (units, T, M), keys (units, S, M + 1)
+// mapping:  a workgroup owns kRows tokens of one unit; z: 0 queries, 1 keys, 2 the values' copy; x
+//           and y fold units and tokens, in a step x is the slot and y the head; an invocation
+//           takes every kLocalSize-th feature
+// bounds:   T, S, E and m may be anything; Mask may be unused; a masked key is not read and its
+//           peak is -inf
 // requires: nothing (baseline); kRows * (kWidth + kLocalSize) <= 3072
 // variants: linear_attention_features__f32_f32_f32
 #extension GL_EXT_control_flow_attributes : require
@@ -23,7 +27,7 @@ layout(binding = 1) readonly buffer Omega { float omega[]; };
 layout(binding = 2) readonly buffer Mask { uint mask[]; };
 layout(binding = 3) buffer F { float f[]; };
 
-shared float row_tile[kRows * kWidth];      // (kRows, E): x'
+shared float row_tile[kRows * kWidth];       // (kRows, E): x'
 shared float lane_tile[kRows * kLocalSize];  // (kRows, kLocalSize)
 
 bool is_kept(uint item, uint token) {

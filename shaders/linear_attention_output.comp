@@ -1,9 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y_i = sum_j w_ij v_j / (sum_j w_ij + epsilon), w_ij = f_i . f_j, by the state of the keys before the
-//           query's chunk and, causal, the chunk's own keys up to the query (Katharopoulos et al. 2020)
-// shapes:   X: v (B, H, S, Ev) by offset and stride, F: queries (units, T, M), keys (units, S, M + 1),
-//           States (units, chunks, M * (Ev + 1) + 2) -> Y (B, H, T, Ev) by offset and stride
+// computes: y_i = sum_j w_ij v_j / (sum_j w_ij + epsilon), w_ij = f_i . f_j, by the state of the
+//           keys before the query's chunk and, causal, the chunk's own keys up to the query
+//           (Katharopoulos et al. 2020)
+// shapes:   X: v (B, H, S, Ev) by offset and stride, F: queries (units, T, M), keys (units, S, M +
+//           1), States (units, chunks, M * (Ev + 1) + 2) -> Y (B, H, T, Ev) by offset and stride
 // mapping:  a workgroup owns kRows queries of one unit (x and y fold both); an invocation every
 //           kLocalSize-th column of v, and one key of a tile
 // bounds:   T, S, M and Ev may be anything; causal: kRows divides a chunk
@@ -47,7 +48,8 @@ void load_queries(uint base, uint rows, uint n0) {
 
 // Feature n0 + n of query r, of the tile that was loaded last.
 float query_feature(uint base, uint rows, uint r, uint n0, uint n) {
-  return kDirect != 0u ? f[base + min(r, rows - 1u) * p.features + n0 + n] : query_tile[r * kTile + n];
+  return kDirect != 0u ? f[base + min(r, rows - 1u) * p.features + n0 + n]
+                       : query_tile[r * kTile + n];
 }
 
 void add_state(uint queries, uint rows, uint state) {
@@ -96,7 +98,8 @@ void weigh_key(uint queries, uint rows, uint key, bool inside, float peak) {
 // The keys first ... of the queries' own chunk; query row r sees those up to itself.
 void add_chunk(uint queries, uint rows, uint first, uint query, uint unit, float peak) {
   const uint end = min(query + rows, p.keys);
-  const uint values = p.v.offset + unit / p.heads * p.v.batch_stride + unit % p.heads * p.v.head_stride;
+  const uint values =
+      p.v.offset + unit / p.heads * p.v.batch_stride + unit % p.heads * p.v.head_stride;
   const uint keys = p.k_offset + (unit - p.first_unit) * p.keys * (p.features + 1u);
   for (uint tile = first; tile < end; tile += kLocalSize) {
     const uint own = tile + gl_LocalInvocationID.x;

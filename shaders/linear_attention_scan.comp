@@ -1,7 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the sum of a unit's chunk states under their common peak, and, causal, of those before each chunk in place
-// shapes:   States (units, chunks, W) -> States, Total (B, H, W) by strides and copies; W = M * (Ev + 1) + 2
+// computes: the sum of a unit's chunk states under their common peak, and, causal, of those before
+//           each chunk in place
+// shapes:   States (units, chunks, W) -> States, Total (B, H, W) by strides and copies; W = M * (Ev
+//           + 1) + 2
 // mapping:  a workgroup owns kLocalSize words of one unit (x and y fold both), an invocation one
 // bounds:   any number of chunks and words
 // requires: nothing (baseline)
@@ -19,8 +21,8 @@ layout(binding = 0) buffer States { float states[]; };
 layout(binding = 1) writeonly buffer Total { float total[]; };
 
 void store_total(uint unit, uint word, float value) {
-  const uint to = p.total_offset + unit / p.heads * p.total_item_stride +
-                  unit % p.heads * p.total_head_stride;
+  const uint to =
+      p.total_offset + unit / p.heads * p.total_item_stride + unit % p.heads * p.total_head_stride;
   for (uint i = 0u; i < p.copies; ++i) total[to + i * p.total_copy_stride + word] = value;
 }
 

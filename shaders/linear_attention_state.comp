@@ -1,10 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: per chunk of keys j the state sum_j f_j [v_j | 1], with f_j = exp(F_j - c) in FAVOR+, c the chunk's peak
-// shapes:   X: v (B, H, S, Ev) by offset and stride, F: features (units, S, M) by strides, Mask (B, ceil(S/32)) words
-//           -> States (units, chunks, M * (Ev + 1) + 2)
-// mapping:  a workgroup owns kFeatures features of one chunk of one unit (x and y fold all three); an
-//           invocation takes every kLocalSize-th column of v
+// computes: per chunk of keys j the state sum_j f_j [v_j | 1], with f_j = exp(F_j - c) in FAVOR+, c
+//           the chunk's peak
+// shapes:   X: v (B, H, S, Ev) by offset and stride, F: features (units, S, M) by strides, Mask (B,
+//           ceil(S/32)) words -> States (units, chunks, M * (Ev + 1) + 2)
+// mapping:  a workgroup owns kFeatures features of one chunk of one unit (x and y fold all three);
+//           an invocation takes every kLocalSize-th column of v
 // bounds:   S, M and Ev may be anything; Mask may be unused; a masked key is not read
 // requires: nothing (baseline); kFeatures * 16 words of shared memory
 // variants: linear_attention_state__f32_f32_f32

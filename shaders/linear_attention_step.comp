@@ -1,17 +1,19 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: one token of causal linear attention as a recurrence: state' = state + f_k [v | 1], y = f_q state' / (its
-//           last column + epsilon); in FAVOR+ under the larger of the state's and the key's peak
-// shapes:   F: queries (slots, H, M), keys (slots, H, M + 1), values (slots, H, Ev), Ancestry (R, C),
-//           States (R, 2, H * W), W = M * (Ev + 1) + 2 -> States, Y (slots, H * Ev)
-// mapping:  a workgroup owns one slot (x) and head (y); an invocation every kLocalSize-th column of [v | 1]
+// computes: one token of causal linear attention as a recurrence: state' = state + f_k [v | 1], y =
+//           f_q state' / (its last column + epsilon); in FAVOR+ under the larger of the state's and
+//           the key's peak
+// shapes:   F: queries (slots, H, M), keys (slots, H, M + 1), values (slots, H, Ev), Ancestry (R,
+//           C), States (R, 2, H * W), W = M * (Ev + 1) + 2 -> States, Y (slots, H * Ev)
+// mapping:  a workgroup owns one slot (x) and head (y); an invocation every kLocalSize-th column of
+//           [v | 1]
 // bounds:   M and Ev may be anything; slots beyond the live ones are skipped
 // requires: nothing (baseline)
 // variants: linear_attention_step__f32_f32_f32
 #include "linear_attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_LINEAR_STEP_CONSTANTS)
-const uint kTile = 64u;                          // features
+const uint kTile = 64u;  // features
 const uint kMostColumns = 257u;
 
 #include "decode_state.h"

@@ -1,8 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the weights that linear attention never holds, for chosen heads: w_ij / (sum_j w_ij + epsilon), w_ij = f_i . f_j
+// computes: the weights that linear attention never holds, for chosen heads: w_ij / (sum_j w_ij +
+//           epsilon), w_ij = f_i . f_j
 // shapes:   F: queries (units, T, M), keys (units, S, M + 1), Total (B, H, W) -> Y (B, Hsel, T, S)
-// mapping:  a workgroup owns one query (x and y fold units and queries); an invocation every kLocalSize-th key
+// mapping:  a workgroup owns one query (x and y fold units and queries); an invocation every
+//           kLocalSize-th key
 // bounds:   T, S and M may be anything; masked keys get 0
 // requires: nothing (baseline)
 // variants: linear_attention_weights__f32_f32_f32

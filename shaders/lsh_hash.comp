@@ -1,11 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// computes: bucket = argmax over [x R | -x R] of a random rotation R, its first index on ties, per factor of the buckets; masked tokens go into the last bucket (Andoni et al. 2015)
-// shapes:   X (B, H, S, E) by its HeadLayout, Rotations (H, E, R, columns), Mask (B, ceil(S/32)) words -> Y (B, H, R, S)
+// computes: bucket = argmax over [x R | -x R] of a random rotation R, its first index on ties, per
+//           factor of the buckets; masked tokens go into the last bucket (Andoni et al. 2015)
+// shapes:   X (B, H, S, E) by its HeadLayout, Rotations (H, E, R, columns), Mask (B, ceil(S/32))
+//           words -> Y (B, H, R, S)
 // mapping:  a workgroup owns kLocalSize tokens of one round of one head, an invocation one of them
-// bounds:   every size may be anything; tokens and units beyond the last are skipped; Mask may be unused
-// requires: nothing (baseline); subgroup shuffle and kLocalSize the subgroup size, 4 or 8, in the _subgroup variant, for software devices: lanes load a row of rotations together
+// bounds:   every size may be anything; tokens and units beyond the last are skipped; Mask may be
+//           unused
+// requires: nothing (baseline); subgroup shuffle and kLocalSize the subgroup size, 4 or 8, in the
+//           _subgroup variant, for software devices: lanes load a row of rotations together
 // variants: lsh_hash_token__f32_f32_u32
 //           lsh_hash_token__f32_f32_u32_subgroup FEATURES subgroup software
 #ifdef VKF_SUBGROUP
@@ -35,7 +39,8 @@ const uint kTogether = 4u;
 #endif
 float sum[kTogether];
 
-// sum = x times the columns of rotations that begin at `first`, the last one repeated behind `count`.
+// sum = x times the columns of rotations that begin at `first`, the last one repeated after
+// `count`.
 void rotate(uint x_base, uint first, uint count) {
   const uint row = p.rounds * p.columns;
   [[unroll]] for (uint n = 0u; n < kTogether; ++n) sum[n] = 0.0;
@@ -87,8 +92,8 @@ void main() {
   const uint round_index = unit % p.rounds;
   const uint head = unit / p.rounds % p.heads;
   const uint batch = unit / (p.rounds * p.heads);
-  const uint x_base = p.x.offset + batch * p.x.batch_stride + head * p.x.head_stride +
-                      token * p.x.row_stride;
+  const uint x_base =
+      p.x.offset + batch * p.x.batch_stride + head * p.x.head_stride + token * p.x.row_stride;
   const uint r_base = (head * kWidth * p.rounds + round_index) * p.columns;
   uint bucket = 0u, first = 0u, product = 1u;
   for (uint f = 0u; f < p.factor_count; ++f) {

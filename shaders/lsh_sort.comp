@@ -1,8 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: one pass of a stable radix sort of positions by their bucket's digit: counts, their sums, places
+// computes: one pass of a stable radix sort of positions by their bucket's digit: counts, their
+//           sums, places
 // shapes:   Buckets (B, H, R, S), From (B, H, R, S) positions of the pass before -> To (B, H, R, S)
-// mapping:  a workgroup owns one round of one head; an invocation owns S / kLocalSize positions in a row, so that equal digits keep their order
+// mapping:  a workgroup owns one round of one head; an invocation owns S / kLocalSize positions in
+//           a row, so that equal digits keep their order
 // bounds:   S may be anything; units beyond the last are skipped; the first pass reads no From
 // requires: nothing (baseline)
 // variants: lsh_sort_unit__u32_none_u32

@@ -1,11 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: Y = act(alpha A B + bias) + beta C, A in signed bytes, whose products with B's values are
-//           added up as integers, block by block; sums in the order of matmul_dots with one slice
+// computes: Y = act(alpha A B + bias) + beta C, A in signed bytes, whose products with B's values
+//           are added up as integers, block by block; sums in the order of matmul_dots with one
+//           slice
 // shapes:   A (M, words of a row; byte_rows.h), B (K, N) in blocks of kFormat, C (M, N) -> Y (M, N)
-// mapping:  a workgroup owns kBlock x kBlock elements of Y, an invocation kTileM rows x 4 columns; two
-//           blocks of K at a time lie in shared memory; x counts column tiles, y row tiles
-// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8, a_row_stride of 4
+// mapping:  a workgroup owns kBlock x kBlock elements of Y, an invocation kTileM rows x 4 columns;
+//           two blocks of K at a time lie in shared memory; x counts column tiles, y row tiles
+// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8, a_row_stride of
+//           4
 // requires: kBlock is 32 or 64, so that 11 KiB of shared memory are the most; integer dot products
 //           in the _dot8 variant
 // variants: matmul_dot_tiles__i8_blocks_f32 DEFINES VKF_BLOCKS=1
@@ -73,9 +75,8 @@ void stage_columns(uint group0, uint block0, uint blocks) {
   for (uint t = gl_LocalInvocationID.x; t < kStaged * 2u * kGroups; t += kInvocations) {
     const uint group = t % kGroups, half_block = t / kGroups % 2u, block = t / kGroups / 2u;
     if (half_block == 1u && !scales_by_half()) continue;
-    const BlockScales own =
-        run_scales(load_scales(place_of(group0 + group), min(block0 + block, blocks - 1u)),
-                   4u * half_block);
+    const BlockScales own = run_scales(
+        load_scales(place_of(group0 + group), min(block0 + block, blocks - 1u)), 4u * half_block);
     const uint at = (2u * block + half_block) * kQuads + 2u * group;
     b_scales[at] = own.low;
     b_scales[at + 1u] = own.high;

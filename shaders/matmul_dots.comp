@@ -5,7 +5,8 @@
 // shapes:   A (M, words of a row; byte_rows.h), B (K, N) in blocks of kFormat, C (M, N) -> Y (M, N)
 // mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
 //           every kSlices-th block of K; x counts row tiles, y column tiles
-// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8, a_row_stride of 4
+// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8, a_row_stride of
+//           4
 // requires: kRows * kColumnLanes * kSlices <= 512; integer dot products in the _dot8 variant
 // variants: matmul_dots__i8_blocks_f32 DEFINES VKF_BLOCKS=1
 //           matmul_dots__i8_blocks_f32_dot8 FEATURES dot8 DEFINES VKF_BLOCKS=1

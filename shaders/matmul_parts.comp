@@ -4,7 +4,8 @@
 //           matmul_tiled left of a product whose K it took in parts, added in their order
 // shapes:   P (batch, K, M, N) with rows that begin at multiples of 4, C (batch, M, N) or (N)
 //           -> Y (batch, M, N)
-// mapping:  an invocation owns four columns of a row; x counts kLocalSize of them, y rows, z batches
+// mapping:  an invocation owns four columns of a row; x counts kLocalSize of them, y rows, z
+//           batches
 // bounds:   M, N and K may be anything; a_col_stride goes from a part to the next
 // requires: nothing (baseline)
 // variants: matmul_parts__f32_any_f32

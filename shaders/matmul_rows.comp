@@ -6,8 +6,8 @@
 // shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N);
 //           with VKF_EXPERTS B (X, K, N) packed, Routes (M, entries, 2), and Y (M, choices, N)
 // mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
-//           every kSlices-th block of 4 steps of K; x counts row tiles, so that those of the
-//           same columns follow each other and find their weights cached, y column tiles, z batches,
+//           every kSlices-th block of 4 steps of K; x counts row tiles, so that those of the same
+//           columns follow each other and find their weights cached, y column tiles, z batches,
 //           with VKF_EXPERTS choices
 // bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
 //           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
@@ -39,7 +39,10 @@ VKF_CONSTANTS(VKF_MATMUL_ROWS_CONSTANTS)
 
 #if VKF_EXPERTS
 #include "experts.h"
-layout(push_constant) uniform Params { MatmulParams given; ExpertParams e; };
+layout(push_constant) uniform Params {
+  MatmulParams given;
+  ExpertParams e;
+};
 MatmulParams p;  // of one expert
 #else
 layout(push_constant) uniform Params { MatmulParams p; };
@@ -55,8 +58,8 @@ layout(binding = 2) readonly buffer Routes { uint routes[]; };
 const uint kInvocations = kColumnLanes * kSlices;
 shared vec4 part[2u * kRows * kInvocations];
 
-// Partial sums are added in two steps: kSums invocations add a share each, then every invocation adds
-// these. One after the other, each partial sum would wait for shared memory.
+// Partial sums are added in two steps: kSums invocations add a share each, then every invocation
+// adds these. One after the other, each partial sum would wait for shared memory.
 const uint kSums = 8u;
 const uint kShares = kSums < kInvocations ? kSums : kInvocations;
 
@@ -121,8 +124,8 @@ void main() {
   vec4 low[kRows];
   vec4 high[kRows];
   [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-    a_row[i] = p.a_offset + gl_WorkGroupID.z * p.a_batch_stride +
-               min(row0 + i, p.m - 1u) * p.a_row_stride;
+    a_row[i] =
+        p.a_offset + gl_WorkGroupID.z * p.a_batch_stride + min(row0 + i, p.m - 1u) * p.a_row_stride;
     low[i] = vec4(0.0);
     high[i] = vec4(0.0);
   }
@@ -136,7 +139,8 @@ void main() {
       WeightRun words[kAhead];
       vec4 x[kAhead * kRows];
       [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
-        const uint run = t == 0u || block * kBlockSteps + 4u * (first + t) < p.k ? first + t : first;
+        const uint run =
+            t == 0u || block * kBlockSteps + 4u * (first + t) < p.k ? first + t : first;
         words[t] = load_run(place, block, run);
         const uint k = block * kBlockSteps + 4u * run;
         const NormTerms terms = load_norm(k);

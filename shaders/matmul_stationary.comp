@@ -3,12 +3,13 @@
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) in panels, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x 32 columns, an invocation 8 of these, whose weights of
-//           kSteps steps of K it holds while the rows pass by; x counts blocks of rows, y groups
-//           of columns, z batches. The same steps of one row of A are a buffer of their own in set 1,
-//           so that each lies at a literal place behind one address
+//           kSteps steps of K it holds while the rows pass by; x counts blocks of rows, y groups of
+//           columns, z batches. The same steps of one row of A are a buffer of their own in set 1,
+//           so that each has a literal offset from one address
 // bounds:   M and N may be anything; K, offset and strides of A are whole parts (kSteps); B is
-//           stored in kFormat, its strides as packed; a gate only where the sums are not made Y here
-// requires: the bytes of A behind binding 0, part by part, in set 1; nobody else's bytes in Y
+//           stored in kFormat, its strides as packed; a gate only where the sums are not made Y
+//           here
+// requires: the bytes of binding 0's A, part by part, in set 1; nobody else's bytes in Y
 // variants: matmul_stationary__f32_any_f32_tables UNROLLED FEATURES tables software
 //           matmul_stationary__f32_any_f32_tables_short UNROLLED FEATURES tables software DEFINES VKF_SHORT=1
 #extension GL_EXT_control_flow_attributes : require
@@ -24,7 +25,8 @@ layout(push_constant) uniform Params { MatmulParams p; };
 const uint kAlignedA = 1u;
 #include "matmul_operands.glsl"
 #include "matmul_finish.glsl"
-layout(set = 1, binding = 0) readonly buffer Part { float a[]; } parts[];
+layout(set = 1, binding = 0) readonly buffer Part { float a[]; }
+parts[];
 layout(binding = 3) buffer Sums { float sums[]; };  // Y, between the blocks of K
 
 const uint kColumns = 8u;  // of an invocation

@@ -56,8 +56,8 @@ uint64_t own_word(uint first, uint stride) {
 }
 
 #if VKF_BLOCKS
-// Of the group that holds the j-th quad of an invocation, the 4 words from pair `first` of a group's
-// `stride` pairs on; and the shift to the half of them that is the quad's.
+// Of the group that holds the j-th quad of an invocation, the 4 words from pair `first` of a
+// group's `stride` pairs on; and the shift to the half of them that is the quad's.
 uvec4 group_words(uint j, uint first, uint stride) {
   uvec4 words = uvec4(0u);
   [[unroll]] for (uint l = 0u; l < kLanes; ++l) {
@@ -99,8 +99,8 @@ vec4 own_quad(uint j) {
 void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint row0 = gl_WorkGroupID.y * kRows;
-  const uint b_panel = p.b_offset + gl_WorkGroupID.z * p.b_batch_stride +
-                       gl_WorkGroupID.x * p.b_panel_stride;
+  const uint b_panel =
+      p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + gl_WorkGroupID.x * p.b_panel_stride;
   // Rows beyond the matrix repeat the last one; nothing of theirs is stored.
   uint a_row[kRows];
   vec4 sum[kRows * kQuads];

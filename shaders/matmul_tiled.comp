@@ -6,15 +6,15 @@
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N), or
 //           (batch, kParts, M, N) with rows that begin at multiples of 4; with VKF_EXPERTS
 //           A (M / share, K), B (X, K, N) packed, List of expert_order -> Y (M, N)
-// mapping:  a workgroup owns kBlock x kBlock and walks its part of K by kDepth through shared memory:
-//           while one half is multiplied, the next loads are under way to the other; an invocation
-//           kTileM x kTileN of it; x counts column blocks, y row blocks (with VKF_EXPERTS tiles of
-//           the list), z batches and in them parts
+// mapping:  a workgroup owns kBlock x kBlock and walks its part of K by kDepth through shared
+//           memory: while one half is multiplied, the next loads are under way to the other; an
+//           invocation kTileM x kTileN of it; x counts column blocks, y row blocks (with
+//           VKF_EXPERTS tiles of the list), z batches and in them parts
 // bounds:   M, N, K, every offset and every stride of A and B may be anything (transposes too);
-//           kWideA and kWideB promise fours of neighbouring elements at multiples of 4, kWholeSteps
-//           a K in multiples of kDepth; with VKF_BLOCKS B is a packed weight of kFormat; with VKF_FP16
-//           kDepth products at a time are summed in halves, then in f32, but for factors beyond
-//           512 (A) and 8 (B), which are multiplied in f32
+//           kWideA and kWideB promise fours of neighboring elements at multiples of 4, kWholeSteps
+//           a K in multiples of kDepth; with VKF_BLOCKS B is a packed weight of kFormat; with
+//           VKF_FP16 kDepth products at a time are summed in halves, then in f32, but for factors
+//           beyond 512 (A) and 8 (B), which are multiplied in f32
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
 //           shared memory <= 16 KiB; with VKF_EXPERTS kBlock is the list's 32 rows
 // variants: matmul_tiled__f32_f32_f32
@@ -38,7 +38,10 @@ const uint kWideA = 1u, kWideB = 2u, kWholeSteps = 4u;
 
 #if VKF_EXPERTS
 #include "experts.h"
-layout(push_constant) uniform Params { MatmulParams given; ExpertParams e; };
+layout(push_constant) uniform Params {
+  MatmulParams given;
+  ExpertParams e;
+};
 MatmulParams p;  // of one expert, m the rows of the tile
 #else
 layout(push_constant) uniform Params { MatmulParams p; };
@@ -76,7 +79,7 @@ const uint kQuads = kTileN / 4u;
 shared VKF_FACTORS a_block[2u * kInvocations];
 shared VKF_FACTORS b_block[2u * kInvocations];
 #if VKF_FP16
-// By halves (x, y): the last round, from 1 on, that has left out factors.
+// By halves (x, y): the last round, from 1 on, that omits factors.
 shared uvec4 wide_round;
 #endif
 
@@ -101,8 +104,8 @@ float load_b_at(uint base, uint k, uint column) {
 }
 #endif
 
-// Elements k..k+3 of the row of A that begins at `row`. From `end` on they are zeros that were never
-// loaded: memory there may hold a NaN.
+// Elements k..k+3 of the row of A that begins at `row`. From `end` on they are zeros that were
+// never loaded: memory there may hold a NaN.
 vec4 load_a(uint row, uint k, uint end) {
   if ((kWide & kWideA) != 0u && ((kWide & kWholeSteps) != 0u || k + 4u <= end)) {
     return a4[(row >> 2) + (k >> 2)];
@@ -187,7 +190,7 @@ void multiply(uint half_block, uint lane_m, uint lane_n) {
   }
 }
 
-// The products of a round that have a factor which was left out; others add zeros, so that a row has the
+// The products of a round that have an omitted factor; others add zeros, so that a row has the
 // same bits whatever rows are beside it.
 void add_wide(uint batch, uint row, uint column, uint k, uint end) {
   const uint b_base = p.b_offset + batch * p.b_batch_stride;
@@ -213,7 +216,7 @@ void store_factors(uint half_block, uint a_place, vec4 x, uint b_place, vec4 w, 
   b_block[half_block + b_place] = w;
 }
 
-// Rows and quads of one invocation lie kLanes apart, so that neighbours read neighbours.
+// Rows and quads of one invocation lie kLanes apart, so that neighbors read neighbors.
 void multiply(uint half_block, uint lane_m, uint lane_n) {
   [[unroll]] for (uint run = 0u; run < kDepth / 4u; ++run) {
     vec4 w[4u * kQuads];
@@ -255,7 +258,7 @@ void main() {
   const uint begin = min(gl_WorkGroupID.z % kParts * part_steps, p.k);
   const uint end = min(begin + part_steps, p.k);
   // What this invocation loads: a row of A and where in kDepth, a step of K and columns of B. Both
-  // lie at `lane` in their blocks but where neighbours go along the other axis.
+  // lie at `lane` in their blocks but where neighbors go along the other axis.
   const uint a_row = kAlongM != 0u ? lane % kBlock : lane / 2u;
   const uint a_k = 4u * (kAlongM != 0u ? lane / kBlock : lane % 2u);
   const uint b_column = 4u * (kAlongK != 0u ? lane / kDepth : lane % (kBlock / 4u));
@@ -276,7 +279,7 @@ void main() {
   uint half_block = 0u;
   for (uint k0 = begin; k0 < end; k0 += kDepth) {
     store_factors(half_block, a_place, next_a, b_place, next_b, k0 / kDepth + 1u);
-    barrier();  // one a round: who writes this half again has seen the barrier of the other
+    barrier();  // one a round: a writer of this half has passed the barrier of the other
     if (k0 + kDepth < end) {
       next_a = load_a(a_at, k0 + kDepth + a_k, end);
       next_b = load_b(b_base, b_at, column0 + b_column, k0 + kDepth + b_k, end);
@@ -297,8 +300,8 @@ void main() {
       const uint row = row0 + i * kLanesM + lane_m;
       if (row >= p.m) continue;
       if (kParts > 1u) {
-        y4[(p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column) >> 2] =
-            sum[i * kQuads + q];
+        y4[(p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column) >>
+           2] = sum[i * kQuads + q];
         continue;
       }
 #if VKF_EXPERTS

@@ -3,14 +3,15 @@
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, by matrix units:
 //           factors rounded to f16, exact products, f32 sums (VK_KHR_cooperative_matrix)
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N)
-// mapping:  a workgroup owns kBlockM x kBlockN and walks K by kBlockK through shared memory, the loads
-//           of the next step under way while the units multiply; a subgroup an even share of it in tiles of kUnitM x kUnitN; x counts column blocks, y row
-//           blocks, z batches
+// mapping:  a workgroup owns kBlockM x kBlockN and walks K by kBlockK through shared memory, the
+//           loads of the next step under way while the units multiply; a subgroup an even share of
+//           it in tiles of kUnitM x kUnitN; x counts column blocks, y row blocks, z batches
 // bounds:   M, N and K may be anything; rows of A anywhere, with elements next to each other; B is
 //           a packed weight of kFormat in whole panels
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32; kSubgroupsM * kUnitM
-//           divides kBlockM, kSubgroupsN * kUnitN kBlockN, kUnitK kBlockK; kUnitN is even; the local
-//           size is kSubgroupsM * kSubgroupsN subgroups; shared memory as in matmul_strategy.cpp
+//           divides kBlockM, kSubgroupsN * kUnitN kBlockN, kUnitK kBlockK; kUnitN is even; the
+//           local size is kSubgroupsM * kSubgroupsN subgroups; shared memory as in
+//           matmul_strategy.cpp
 // variants: matmul_units__f32_any_f32_matrix FEATURES matrix
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
@@ -41,21 +42,22 @@ uvec4 block_words(uint i) { return b_quads[i]; }
 #include "weight_block_at.glsl"
 
 const uint kBlockK = 32u;
-// In shared memory rows of A, and columns of B, lie along K, as the units take them: loads of 8 or 16
-// bytes, or NVIDIA's ldmatrix, and no shuffles. In vectors of 4, two more than needed: 80 bytes, an
-// odd multiple of 16, so that eight of them begin in different banks.
+// In shared memory rows of A, and columns of B, lie along K, as the units take them: loads of 8 or
+// 16 bytes, or NVIDIA's ldmatrix, and no shuffles. In vectors of 4, two more than needed: 80 bytes,
+// an odd multiple of 16, so that eight of them begin in different banks.
 const uint kPitch = kBlockK / 4u + 2u;
 const uint kUnit = kUnitM * kUnitN;
 const uint kTilesM = kBlockM / kSubgroupsM / kUnitM;  // of a subgroup
 const uint kTilesN = kBlockN / kSubgroupsN / kUnitN;
 const uint kTiles = kTilesM * kTilesN;
-// Units with fewer rows are Intel's, whose 128 registers of a thread have no room for the next step.
+// Units with fewer rows are Intel's, whose 128 registers of a thread have no room for the next
+// step.
 const bool kAhead = kUnitM >= 16u;
 shared f16vec4 a_block[kBlockM * kPitch];
 shared f16vec4 b_block[kBlockN * kPitch];
 shared float tiles[kSubgroupsM * kSubgroupsN * kUnit];  // one of every subgroup
-// From x to y: the steps of K, in whole blocks, in which an element was beyond f16. A vector, since units
-// load from multiples of 16 bytes and drivers may lay it out before the blocks.
+// From x to y: the steps of K, in whole blocks, in which an element was beyond f16. A vector, since
+// units load from multiples of 16 bytes and drivers may lay it out before the blocks.
 shared uvec4 wide_steps;
 
 // Where this subgroup's share of the block begins.
@@ -81,8 +83,8 @@ vec4 load_a(uint row, uint k) {
   return v;
 }
 
-// Columns column .. column + 3 of step k of B as they lie in memory; in blocks, their bits. Steps and
-// columns outside give those of the last.
+// Columns column .. column + 3 of step k of B as they lie in memory; in blocks, their bits. Steps
+// and columns outside give those of the last.
 uvec4 load_b(uint k, uint column) {
   k = min(k, p.k - 1u);
   column = min(column, (p.n - 1u) & ~3u);
@@ -108,9 +110,9 @@ f16vec4 narrowed(vec4 v, uint k0) {
 }
 
 // What an invocation loads of a step: quads of A along K; of B four steps of four columns, which it
-// turns over. Neighbouring invocations have neighbouring steps, so that what they store lies in different
-// banks. Places are always inside, with no test between loads: after a test, each would be waited for
-// before the next. What lies outside becomes zeros when it is stored.
+// turns over. Neighboring invocations have neighboring steps, so that what they store lies in
+// different banks. Places are always inside, with no test between loads: after a test, each would
+// be waited for before the next. What lies outside becomes zeros when it is stored.
 const uint kQuadsK = kBlockK / 4u;
 const uint kLoadsA = (kBlockM * kQuadsK + kLocalSize - 1u) / kLocalSize;
 const uint kLoadsB = (kBlockN / 4u * kQuadsK + kLocalSize - 1u) / kLocalSize;
@@ -194,7 +196,7 @@ void move_step(uint row0, uint column0, uint k0) {
   }
 }
 
-// The products that the units left out.
+// The products that the units omit.
 float wide_products(uint row, uint column) {
   float sum = 0.0;
   if (row >= p.m || column >= p.n) return sum;
@@ -241,9 +243,7 @@ void main() {
   [[unroll]] for (uint i = 0u; i < kTiles; ++i) {
     sum[i] = coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator>(0.0);
   }
-  if (gl_LocalInvocationID.x == 0u) {
-    wide_steps.xy = uvec2(0xffffffffu, 0u);
-  }
+  if (gl_LocalInvocationID.x == 0u) { wide_steps.xy = uvec2(0xffffffffu, 0u); }
   barrier();
   if (kAhead && p.k > 0u) load_step(row0, column0, 0u);
   for (uint k0 = 0u; k0 < p.k; k0 += kBlockK) {
@@ -278,8 +278,8 @@ void main() {
     subgroup_barrier();
     if (wide_steps.y != 0u) {
       for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
-        tiles[tile + e] += wide_products(row0 + tile_row(i) + e / kUnitN,
-                                         column0 + tile_column(i) + e % kUnitN);
+        tiles[tile + e] +=
+            wide_products(row0 + tile_row(i) + e / kUnitN, column0 + tile_column(i) + e % kUnitN);
       }
       subgroup_barrier();
     }

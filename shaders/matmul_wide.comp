@@ -3,7 +3,7 @@
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x (kLanes * kGroups * 8) columns, an invocation kRows x
-//           (kGroups * 8) of them in registers; x counts row tiles (neighbours share B), y column
+//           (kGroups * 8) of them in registers; x counts row tiles (neighbors share B), y column
 //           tiles, z batches
 // bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
 //           kAlignedA promises that offset and strides of A are multiples of 4; the _strided
@@ -52,25 +52,25 @@ shared vec4 tile[kRows * kQuads * kLanes];
 // Four steps of K of one row. No function: arrays that are handed to one are copied.
 #if VKF_LITERAL
 // One sum after the other: a compiler that allocates registers in the order of the code keeps it.
-#define ADD_ROW(row_, x_)                                                                \
-  {                                                                                      \
-    const vec4 x = x_;                                                                   \
-    [[unroll]] for (uint c = 0u; c < 4u * kQuads; ++c) {                                 \
-      const uint q = c / 4u;                                                             \
-      float v = sum[(row_) * kQuads + q][c % 4u];                                        \
+#define ADD_ROW(row_, x_)                                                                    \
+  {                                                                                          \
+    const vec4 x = x_;                                                                       \
+    [[unroll]] for (uint c = 0u; c < 4u * kQuads; ++c) {                                     \
+      const uint q = c / 4u;                                                                 \
+      float v = sum[(row_)*kQuads + q][c % 4u];                                              \
       [[unroll]] for (uint s = 0u; s < 4u; ++s) v = fma(w[s * kQuads + q][c % 4u], x[s], v); \
-      sum[(row_) * kQuads + q][c % 4u] = v;                                              \
-    }                                                                                    \
+      sum[(row_)*kQuads + q][c % 4u] = v;                                                    \
+    }                                                                                        \
   }
 #else
-#define ADD_ROW(row_, x_)                                                                      \
-  {                                                                                            \
-    const vec4 x = x_;                                                                         \
-    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {                                            \
-      vec4 v = sum[(row_) * kQuads + q];                                                       \
-      [[unroll]] for (uint s = 0u; s < 4u; ++s) v = multiply_add(x[s], w[s * kQuads + q], v);  \
-      sum[(row_) * kQuads + q] = v;                                                            \
-    }                                                                                          \
+#define ADD_ROW(row_, x_)                                                                     \
+  {                                                                                           \
+    const vec4 x = x_;                                                                        \
+    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {                                           \
+      vec4 v = sum[(row_)*kQuads + q];                                                        \
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) v = multiply_add(x[s], w[s * kQuads + q], v); \
+      sum[(row_)*kQuads + q] = v;                                                             \
+    }                                                                                         \
   }
 #endif
 
@@ -137,16 +137,16 @@ void main() {
   for (uint block = 0u; block * kBlockSteps < p.k; ++block) {
     [[unroll]] for (uint j = 0u; j < kGroups; ++j) scales[j] = load_scales(place[j], block);
     const uint end = min((block + 1u) * kBlockSteps, p.k);
-  for (uint k = block * kBlockSteps; k < end; k += 4u) {  // as the loop without blocks
-    vec4 w[4 * kQuads];
-    [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
-      const WeightRun words = load_run(place[j], block, k % kBlockSteps / 4u);
-      const BlockScales own = run_scales(scales[j], k % kBlockSteps / 4u);
-      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-        const uint q = s * kQuads + 2u * j;
-        weights_of(words, own, s, w[q], w[q + 1u]);
+    for (uint k = block * kBlockSteps; k < end; k += 4u) {  // as the loop without blocks
+      vec4 w[4 * kQuads];
+      [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
+        const WeightRun words = load_run(place[j], block, k % kBlockSteps / 4u);
+        const BlockScales own = run_scales(scales[j], k % kBlockSteps / 4u);
+        [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+          const uint q = s * kQuads + 2u * j;
+          weights_of(words, own, s, w[q], w[q + 1u]);
+        }
       }
-    }
 #else
 #define LOAD_ROW load_row
   uint start[kGroups];
@@ -163,18 +163,18 @@ void main() {
     }
 #endif
 #if VKF_SUBGROUP
-    vec4 mine[kSlots];
-    [[unroll]] for (uint i = 0u; i < kSlots; ++i) mine[i] = LOAD_ROW(my_row[i], k);
+      vec4 mine[kSlots];
+      [[unroll]] for (uint i = 0u; i < kSlots; ++i) mine[i] = LOAD_ROW(my_row[i], k);
 #endif
 #if VKF_LITERAL
-    // A swap within the quad is one instruction where a broadcast is a dozen. Lane l adds to sum
-    // i + j what belongs to row i + (l ^ j).
-    [[unroll]] for (uint i = 0u; i < kRows; i += 4u) {
-      ADD_ROW(i, mine[i / 4u])
-      ADD_ROW(i + 1u, subgroupQuadSwapHorizontal(mine[i / 4u]))
-      ADD_ROW(i + 2u, subgroupQuadSwapVertical(mine[i / 4u]))
-      ADD_ROW(i + 3u, subgroupQuadSwapDiagonal(mine[i / 4u]))
-    }
+      // A swap within the quad is one instruction where a broadcast is a dozen. Lane l adds to sum
+      // i + j what belongs to row i + (l ^ j).
+      [[unroll]] for (uint i = 0u; i < kRows; i += 4u) {
+        ADD_ROW(i, mine[i / 4u])
+        ADD_ROW(i + 1u, subgroupQuadSwapHorizontal(mine[i / 4u]))
+        ADD_ROW(i + 2u, subgroupQuadSwapVertical(mine[i / 4u]))
+        ADD_ROW(i + 3u, subgroupQuadSwapDiagonal(mine[i / 4u]))
+      }
 #else
     [[unroll]] for (uint i = 0u; i < kRows; ++i) {
 #if VKF_SUBGROUP
@@ -184,7 +184,7 @@ void main() {
 #endif
     }
 #endif
-  }
+    }
 #if VKF_BLOCKS
   }  // of the blocks
 #endif

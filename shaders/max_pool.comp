@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the largest value of each channel that a window covers; pixels outside are left out
+// computes: the largest value of each channel that a window covers; pixels outside are omitted
 // shapes:   X (B, C, H, W) or (B, H, W, C) by strides -> Y (B, OH * OW, C)
 // mapping:  one workgroup a position; an invocation takes every kLocalSize-th channel
 // bounds:   every size may be anything; positions beyond the last are skipped

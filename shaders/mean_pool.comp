@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = mean, maximum, last, weighted mean (weight t + 1) or sum / sqrt(count) of x over the kept tokens,
-//           zeros without any; y / max(|y|, 1e-12) if asked
+// computes: y = mean, maximum, last, weighted mean (weight t + 1) or sum / sqrt(count) of x over
+//           the kept tokens, zeros without any; y / max(|y|, 1e-12) if asked
 // shapes:   X (B, T, D), Mask (B, ceil(T/32)) words, bit t % 32 = token t kept -> Y (B, D)
-// mapping:  one workgroup `span` columns of a batch row (z: which); an invocation takes every kLocalSize-th of them,
-//           kColumns at a time
-// bounds:   T and D may be anything; a token left out is never read; Mask may be unused
+// mapping:  one workgroup `span` columns of a batch row (z: which); an invocation takes every
+//           kLocalSize-th of them, kColumns at a time
+// bounds:   T and D may be anything; a masked token is never read; Mask may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 // variants: mean_pool_row__f32_none_f32
 //           mean_pool_row__f32_none_f32_subgroup FEATURES subgroup
@@ -32,7 +32,8 @@ bool is_kept(uint batch, uint token) {
 // `pooled` with one more value, of a token of that number; `first`: there was none before.
 float with_token(float pooled, float value, uint token, bool first) {
   if (kKind == VKF_POOL_LAST) return value;
-  if (kKind == VKF_POOL_MAX) return first || !(is_nan(pooled) || (!is_nan(value) && value <= pooled)) ? value : pooled;
+  if (kKind == VKF_POOL_MAX)
+    return first || !(is_nan(pooled) || (!is_nan(value) && value <= pooled)) ? value : pooled;
   if (kKind == VKF_POOL_WEIGHTED_MEAN) return pooled + float(token + 1u) * value;
   return pooled + value;
 }
@@ -44,8 +45,9 @@ float divisor_of(uint count, float weight) {
   return kKind == VKF_POOL_MEAN_SQRT_LENGTH ? sqrt(float(count)) : float(count);
 }
 
-// What is pooled of the columns `column` + c * kLocalSize; those beyond the last are the last one's.
-// One loop: what goes round inside another counts for a software device's limit (leaves_loops).
+// What is pooled of the columns `column` + c * kLocalSize; those beyond the last are the last
+// one's. One loop: what goes round inside another counts for a software device's limit
+// (leaves_loops).
 void pool_columns(uint batch, uint column, out float pooled[kColumns]) {
   [[unroll]] for (uint c = 0u; c < kColumns; ++c) pooled[c] = 0.0;
   uint count = 0u;
@@ -61,7 +63,8 @@ void pool_columns(uint batch, uint column, out float pooled[kColumns]) {
     ++count;
   }
   const float divisor = divisor_of(count, weight);
-  [[unroll]] for (uint c = 0u; c < kColumns; ++c) pooled[c] = count == 0u ? 0.0 : pooled[c] / divisor;
+  [[unroll]] for (uint c = 0u; c < kColumns; ++c) pooled[c] =
+      count == 0u ? 0.0 : pooled[c] / divisor;
 }
 
 void main() {

@@ -34,8 +34,7 @@ void main() {
     float sum = 0.0, total = 0.0;
     for (uint r = 0u; r < p.rounds; ++r) {
       const uint at = base + r * step;
-      const float weight =
-          x[at + p.width + 1u] * online_fade(x[at + p.width], highest, 1.0);
+      const float weight = x[at + p.width + 1u] * online_fade(x[at + p.width], highest, 1.0);
       total += weight;
       sum = fma(weight, x[at + e], sum);
     }

@@ -1,9 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: a run of columns of every row of y = one of x, or zeros; the rest of y stays as it is
-// shapes:   X (R, any) by offset and stride -> Y (R, any) by offset and stride; VKF_STEP: one of both is a cache of states (rows, 2, line)
+// shapes:   X (R, any) by offset and stride -> Y (R, any) by offset and stride; VKF_STEP: one of
+//           both is a cache of states (rows, 2, line)
 // mapping:  one workgroup a run of kChunk columns of a row; runs on z, rows (slots) on x and y
-// bounds:   widths may be anything; rows beyond the last, and slots beyond the live ones, are skipped
+// bounds:   widths may be anything; rows beyond the last, and slots beyond the live ones, are
+//           skipped
 // requires: nothing (baseline); X may be unused (kFrom = 0)
 // variants: move_columns_run__f32_none_f32
 //           move_columns_step__f32_none_f32 DEFINES VKF_STEP=1

@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: parents[slot] = the line of recurrent states that the slot's token goes on from, that of the position before,
-//           of the row that owns it; and the slot with the next token of its row (params/state_scan.h)
+// computes: parents[slot] = the line of recurrent states that the slot's token goes on from, that
+//           of the position before, of the row that owns it; and the slot with the next token of
+//           its row (params/state_scan.h)
 // shapes:   Ancestry (R, C), State -> Parents (slots)
 // mapping:  an invocation owns a slot (x)
 // bounds:   slots beyond the live ones are skipped

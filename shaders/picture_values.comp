@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: one direction of resampling a picture in fixed point; the last looks up model values
 // shapes:   X pixels of 4 bytes, T tables -> Y (lines, width) pixels, or at last (3, lines, width)
-// mapping:  an invocation owns a pixel of the result, a workgroup kLocalSize neighbours
+// mapping:  an invocation owns a pixel of the result, a workgroup kLocalSize neighbors
 // bounds:   the last workgroup is ragged
 // requires: nothing (baseline)
 // variants: picture_values_run__u32_none_f32

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = round(x / scale) in signed bytes, scale = max |x| / 127 of every 32 neighbors of a row;
-//           ties go to the even value
+// computes: y = round(x / scale) in signed bytes, scale = max |x| / 127 of every 32 neighbors of a
+//           row; ties go to the even value
 // shapes:   X (M, K) -> Y (M, words of a row), as byte_rows.h has it
 // mapping:  an invocation owns a block of 32; x and y count rows, folded, z kLocalSize blocks
-// bounds:   M and K may be anything; kAlignedA promises that X's offset and row stride are multiples
-//           of 4
+// bounds:   M and K may be anything; kAlignedA promises that X's offset and row stride are
+//           multiples of 4
 // requires: nothing (baseline)
 // variants: quantize_rows__f32_none_i8
 #extension GL_EXT_control_flow_attributes : require

@@ -1,7 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: p.count steps of a GRU or LSTM layer from token p.first on: y[t] = cell(gates[t], y[t - 1])
-// shapes:   Gates (B, T, G Hd), W (G Hd, Hd) in panels with its bias, Initial (B, St) -> Y (B, T, St); G is 3 or 4, St is Hd or 2 Hd: [h | cell]
+// computes: p.count steps of a GRU or LSTM layer from token p.first on: y[t] = cell(gates[t], y[t -
+//           1])
+// shapes:   Gates (B, T, G Hd), W (G Hd, Hd) in panels with its bias, Initial (B, St) -> Y (B, T,
+//           St); G is 3 or 4, St is Hd or 2 Hd: [h | cell]
 // mapping:  one workgroup a row of the batch; an invocation takes every kLocalSize-th unit
 // bounds:   Hd may be odd; rows beyond the last are skipped; Initial may be unused
 // requires: nothing (baseline); kWidth <= 2048
@@ -42,8 +44,8 @@ float weight(uint n, uint k) {
   const uint blocks = (kWidth + kBlockSteps - 1u) / kBlockSteps;
   return block_weight(n / kPanelColumns * 4u * panel_vectors(blocks), k, n % kPanelColumns);
 #else
-  const uint at = n / kPanelColumns * (kPanelColumns * kWidth) + k * kPanelColumns +
-                  n % kPanelColumns;
+  const uint at =
+      n / kPanelColumns * (kPanelColumns * kWidth) + k * kPanelColumns + n % kPanelColumns;
 #if VKF_WEIGHT_F16
   return unpack_f16_at(w[at >> 1], at);
 #else
@@ -89,8 +91,8 @@ void main() {
     const uint in_row = (row * p.tokens + t) * kColumns;
     const uint out_row = (row * p.tokens + t) * kState;
     for (uint u = lane; u < kWidth; u += kLocalSize) {
-      vec4 x = vec4(gates[in_row + u], gates[in_row + kWidth + u], gates[in_row + 2u * kWidth + u],
-                    0.0);
+      vec4 x =
+          vec4(gates[in_row + u], gates[in_row + kWidth + u], gates[in_row + 2u * kWidth + u], 0.0);
       if (kLstm != 0u) x.w = gates[in_row + 3u * kWidth + u];
       const float carry = kLstm != 0u ? state_before(row, t, 1u, u) : h[from + u];
       const vec2 next = cell_update(x, from_state(u, from), carry);

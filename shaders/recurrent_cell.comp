@@ -1,7 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: one step of a GRU or LSTM cell, element by element, from what its gates get of input and state
-// shapes:   X (R, G Hd) by offset and stride, S (R, G Hd), Carry (R, Hd), in place -> H (R, Hd); G is 3 or 4
+// computes: one step of a GRU or LSTM cell, element by element, from what its gates get of input
+//           and state
+// shapes:   X (R, G Hd) by offset and stride, S (R, G Hd), Carry (R, Hd), in place -> H (R, Hd); G
+//           is 3 or 4
 // mapping:  one workgroup a run of kChunk units of a row; runs on z, rows on x and y
 // bounds:   Hd may be anything; rows beyond the last are skipped
 // requires: nothing (baseline)

@@ -31,8 +31,8 @@ void main() {
   if (row >= p.rows) return;
   uint top, left;
   float down, across;
-  find_source(row / p.out_width % p.out_height, p.height, p.factor_y, p.divisor_y,
-              p.shift_y, top, down);
+  find_source(row / p.out_width % p.out_height, p.height, p.factor_y, p.divisor_y, p.shift_y, top,
+              down);
   find_source(row % p.out_width, p.width, p.factor_x, p.divisor_x, p.shift_x, left, across);
   const uint base = row / p.out_width / p.out_height * p.height;
   const uint bottom = min(top + 1u, p.height - 1u);
@@ -40,10 +40,10 @@ void main() {
   const uint upper = (base + top) * p.width;
   const uint lower = (base + bottom) * p.width;
   for (uint c = gl_LocalInvocationID.x; c < p.channels; c += kLocalSize) {
-    const float above = mix(x[(upper + left) * p.channels + c], x[(upper + right) * p.channels + c],
-                            across);
-    const float below = mix(x[(lower + left) * p.channels + c], x[(lower + right) * p.channels + c],
-                            across);
+    const float above =
+        mix(x[(upper + left) * p.channels + c], x[(upper + right) * p.channels + c], across);
+    const float below =
+        mix(x[(lower + left) * p.channels + c], x[(lower + right) * p.channels + c], across);
     y[row * p.channels + c] = mix(above, below, down);
   }
 }

@@ -4,8 +4,8 @@
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out
 // mapping:  an invocation owns three independent sums of four; workgroups differ in nothing
 // bounds:   nothing is ragged
-// requires: shaderFloat16 in the f16 variant; what the device multiplies and adds at best in f32, f16
-//           or 32-bit integers, no model uses it
+// requires: shaderFloat16 in the f16 variant; what the device multiplies and adds at best in f32,
+//           f16 or 32-bit integers, no model uses it
 // variants: roofline_fma__f32
 //           roofline_fma__f16_fp16 FEATURES fp16
 //           roofline_fma__u32 DEFINES VKF_INTEGER=1
@@ -30,7 +30,7 @@ layout(push_constant) uniform Params { RooflineFmaParams p; };
 layout(binding = 0) writeonly buffer Y { float y[]; };
 
 // Written out: some compilers keep an array in memory, and every loop a loop.
-#define STEP               \
+#define STEP             \
   a = a * scale + shift; \
   b = b * scale + shift; \
   c = c * scale + shift;
@@ -48,9 +48,7 @@ void main() {
 #else
   const SCALAR scale = SCALAR(p.scale), shift = SCALAR(p.shift);
 #endif
-  for (uint n = 0u; n < p.iterations; ++n) {
-    EIGHT_STEPS EIGHT_STEPS EIGHT_STEPS EIGHT_STEPS
-  }
+  for (uint n = 0u; n < p.iterations; ++n) { EIGHT_STEPS EIGHT_STEPS EIGHT_STEPS EIGHT_STEPS }
   const VECTOR total = a + b + c;
   // absent is negative; what comes out is not.
 #if VKF_INTEGER

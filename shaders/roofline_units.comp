@@ -25,9 +25,9 @@ shared f16vec4 factors[kWords];
 #define UNIT_SUMS coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator>
 
 // Two factors of each side make four products, as in a tile of a product of matrices. No element is
-// known or the same as its neighbour, a factor changes its sign each time, by a number that no
-// compiler knows, and sums begin apart: no product can be kept or cancelled, and no sum is another
-// one. They stay finite: two steps add nothing.
+// known or the same as its neighbor. A factor changes its sign each time, by a number that no
+// compiler knows, and sums begin apart. So no product can be reused or canceled, and no sum is
+// another one. They stay finite: two steps add nothing.
 void main() {
   for (uint n = gl_LocalInvocationID.x; n < kWords; n += kLocalSize) {
     const vec4 part = vec4((uvec4(4u * n) + uvec4(0u, 1u, 2u, 3u)) % 13u);
@@ -40,7 +40,8 @@ void main() {
   coopmat<float16_t, gl_ScopeSubgroup, kUnitK, kUnitN, gl_MatrixUseB> left, right;
   const uint of_b = 2u * kUnitM * kPitch;
   coopMatLoad(left, factors, of_b, kPitch, gl_CooperativeMatrixLayoutColumnMajor);
-  coopMatLoad(right, factors, of_b + kUnitN * kPitch, kPitch, gl_CooperativeMatrixLayoutColumnMajor);
+  coopMatLoad(right, factors, of_b + kUnitN * kPitch, kPitch,
+              gl_CooperativeMatrixLayoutColumnMajor);
   UNIT_SUMS a = UNIT_SUMS(0.0), b = UNIT_SUMS(p.scale), c = UNIT_SUMS(p.shift);
   UNIT_SUMS d = UNIT_SUMS(p.scale + p.shift);
   const float16_t turn = float16_t(p.absent);

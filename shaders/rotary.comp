@@ -1,10 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: pairs (u, v) of the leading heads' columns become (u cos - v sin, v cos + u sin) of their
-//           position's angles (Su et al., 2021, RoFormer); other columns are copied
+// computes: pairs (u, v) of the leading heads' columns become (u cos - v sin, v cos + u sin) of
+//           their position's angles (Su et al., 2021, RoFormer); other columns are copied
 // shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) -> Y (R, W)
-// mapping:  one workgroup kHeadsPerGroup blocks of E columns of a row; blocks on z, rows on x and y;
-//           an invocation takes every kLocalSize-th pair or column of a block
+// mapping:  one workgroup kHeadsPerGroup blocks of E columns of a row; blocks on z, rows on x and
+//           y; an invocation takes every kLocalSize-th pair or column of a block
 // bounds:   W, E and pairs <= E / 2 may be anything, the last block may be ragged; rows beyond the
 //           last are skipped; a position beyond the table gives NaN; Positions may be unused
 // requires: nothing (baseline)

@@ -1,12 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the queries of a decoding step's rows, turned by their position's angles (Su et al., 2021,
-//           RoFormer), and the keys, turned, and values in the cache; queries may follow again
-// shapes:   X (slots, at least (H + Hkv) E + Hkv Ev), Table (P, 2 pairs), State -> Y (slots, (H + again) E), Cache (R, lines, Hkv (E + Ev))
-// mapping:  one workgroup kHeadsPerGroup heads of a slot; heads on z, slots on x; an invocation takes every
-//           kLocalSize-th pair or column of a head
-// bounds:   E and pairs <= E / 2 may be anything; slots beyond the live ones and positions without a line are
-//           skipped; a position beyond the table gives NaN
+// computes: the queries of a decoding step's rows, turned by their position's angles (Su et al.,
+//           2021, RoFormer), and the keys, turned, and values in the cache; queries may follow
+//           again
+// shapes:   X (slots, at least (H + Hkv) E + Hkv Ev), Table (P, 2 pairs), State -> Y (slots, (H +
+//           again) E), Cache (R, lines, Hkv (E + Ev))
+// mapping:  one workgroup kHeadsPerGroup heads of a slot; heads on z, slots on x; an invocation
+//           takes every kLocalSize-th pair or column of a head
+// bounds:   E and pairs <= E / 2 may be anything; slots beyond the live ones and positions without
+//           a line are skipped; a position beyond the table gives NaN
 // requires: nothing (baseline)
 // variants: rotary_append__f32_f32_f32
 #include "rotary.h"
@@ -72,7 +74,7 @@ void main() {
     const bool again = head >= in_x;
     const bool query = again || head < p.heads;
     if (!query && position >= p.positions) continue;
-    // Values lie behind all heads that are turned.
+    // Values follow all heads that are rotated.
     const bool is_value = !again && head >= turned_heads;
     const uint width = is_value ? p.value_width : p.head_width;
     const uint first = again ? head - in_x : min(head, turned_heads);

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y[r, j] = x[r, j] times the scale of adapter ranks[j] in row r's sequence; 0 where that scale is 0, whatever x is
+// computes: y[r, j] = x[r, j] times the scale of adapter ranks[j] in row r's sequence; 0 where that
+//           scale is 0, whatever x is
 // shapes:   X (R, J), Scales (sequences, A), Ranks (J), State -> Y (R, J)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   J may be anything; rows beyond the last are skipped; ranks lie below A

@@ -1,8 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = mean of x over each segment of neighbouring tokens; a segment of one token is a copy
-// shapes:   X (B, H, S, E) -> Y (B, H, M, E), each by its HeadLayout; segment m holds tokens m S/M ... (m + 1) S/M - 1
-// mapping:  one workgroup a segment of one batch item and kLocalSize columns of its heads (z); an invocation one column
+// computes: y = mean of x over each segment of neighboring tokens; a segment of one token is a copy
+// shapes:   X (B, H, S, E) -> Y (B, H, M, E), each by its HeadLayout; segment m holds tokens m S/M
+//           ... (m + 1) S/M - 1
+// mapping:  one workgroup a segment of one batch item and kLocalSize columns of its heads (z); an
+//           invocation one column
 // bounds:   H * E may be anything; rows beyond the last are skipped
 // requires: nothing (baseline)
 // variants: segment_means_column__f32_none_f32

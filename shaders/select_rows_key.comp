@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the largest element of each row, as a key that orders floats as unsigned integers; a NaN is the largest
+// computes: the largest element of each row, as a key that orders floats as unsigned integers; a
+//           NaN is the largest
 // shapes:   X (B, S, C) -> Keys (B, S)
 // mapping:  one invocation a row; workgroups of kLocalSize rows fold over x and y
 // bounds:   every size may be anything; rows beyond the last are skipped

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the K rows of each item with the largest keys, best first, of equal ones the first: a row's place is how many are better
+// computes: the K rows of each item with the largest keys, best first, of equal ones the first: a
+//           row's place is how many are better
 // shapes:   Keys (B, S) -> Y (B, K), rows of (B * S)
 // mapping:  one workgroup kLocalSize rows of an item, which goes over all keys of the item
 // bounds:   every size may be anything; K is at most S; groups beyond the last item are skipped

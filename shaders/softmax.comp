@@ -42,8 +42,10 @@ float get(uint base, uint n) {
   return kHeld != 0u ? held[n] : y[base + gl_LocalInvocationID.x + n * kLocalSize];
 }
 void put(uint base, uint n, float value) {
-  if (kHeld != 0u) held[n] = value;
-  else y[base + gl_LocalInvocationID.x + n * kLocalSize] = value;
+  if (kHeld != 0u)
+    held[n] = value;
+  else
+    y[base + gl_LocalInvocationID.x + n * kLocalSize] = value;
 }
 
 // x of key j; -inf where a mask or an infinite bias hides it.

@@ -1,13 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: S[t] = decay[t] S[t - 1] + k[t] u[t]', y[t] = S[t]' q[t]; u is dt v, or with kDelta b (v - (decay[t] S[t - 1])' k[t]);
-//           a prompt leaves its last S in States, a step reads and moves it
-// shapes:   X (B, T, W) or (slots, W): q and k (Hk, E), v (H, Ev), rates; Rates (3, H): log A, bias, skip of v, with kDelta (2, H)
-//           -> Y as many rows (H, Ev); States (R, L, H, E, Ev)
-// mapping:  a workgroup owns kLocalSize / kSplit columns (z) of a head (y) of an item or a slot (x); kSplit invocations have one
-//           column of S in registers and go through the tokens
-// bounds:   E and Ev may be anything; slots beyond the live ones and tokens beyond a prompt's end are skipped
-// requires: nothing (baseline); subgroup shuffles in the _subgroup variants; VKF_PROMPT, VKF_STEP: as in causal_conv.comp
+// computes: S[t] = decay[t] S[t - 1] + k[t] u[t]', y[t] = S[t]' q[t]; u is dt v, or with kDelta b
+//           (v - (decay[t] S[t - 1])' k[t]); a prompt leaves its last S in States, a step reads and
+//           moves it
+// shapes:   X (B, T, W) or (slots, W): q and k (Hk, E), v (H, Ev), rates; Rates (3, H): log A,
+//           bias, skip of v, with kDelta (2, H) -> Y as many rows (H, Ev); States (R, L, H, E, Ev)
+// mapping:  a workgroup owns kLocalSize / kSplit columns (z) of a head (y) of an item or a slot
+//           (x); kSplit invocations have one column of S in registers and go through the tokens
+// bounds:   E and Ev may be anything; slots beyond the live ones and tokens beyond a prompt's end
+//           are skipped
+// requires: nothing (baseline); subgroup shuffles in the _subgroup variants; VKF_PROMPT, VKF_STEP:
+//           as in causal_conv.comp
 // variants: state_scan_full__f32_none_f32
 //           state_scan_prompt__f32_none_f32 DEFINES VKF_PROMPT=1
 //           state_scan_step__f32_none_f32 DEFINES VKF_STEP=1
@@ -48,7 +51,7 @@ const uint kPadded = kPart * kSplit;
 
 shared float keys[kTokens * kPadded];
 shared float queries[kTokens * kPadded];
-shared float decays[kTokens];   // of the state
+shared float decays[kTokens];     // of the state
 shared float strengths[kTokens];  // of what a token adds
 shared float key_scales[kTokens];
 shared float query_scales[kTokens];

@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
-// shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates (slots, K, 2): f32 bits, token
+// shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates
+//           (slots, K, 2): f32 bits, token
 // mapping:  one workgroup a slot, of a row of several parts one a part and then one for their best;
 //           an invocation takes every kLocalSize-th token and keeps its best
 // bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
@@ -23,7 +24,7 @@ layout(push_constant) uniform Params { SearchParams p; };
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Suppress { uint suppress[]; };
 // Of a draw; of VKF_BEST_OF_PARTS the keys and tokens (slots, P, K, 2) of the parts; of
-// VKF_BEST_OF_PART, where it normalises, what log_sum_parts found (slots, P, 2); else anything.
+// VKF_BEST_OF_PART, where it normalizes, what log_sum_parts found (slots, P, 2); else anything.
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
 layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // or those of the parts
 layout(std140, binding = 4) uniform State {
@@ -84,7 +85,7 @@ uvec2 candidate_at(uint i) {
   }
   const uint token = first + i;
   float value = scored(token);
-  if (kDrawn != 0u && length >= s.prompt_length) {
+  if (kSampled != 0u && length >= s.prompt_length) {
     value += gumbel(choice_of_row, length - s.prompt_length, token);
   }
   return uvec2(order_key(value), token);
@@ -123,7 +124,8 @@ void main() {
     log_sum.log = nan_among(p.vocab);
   }
 
-  if (kDrawn != 0u && kBestOf != VKF_BEST_OF_PARTS) choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
+  if (kSampled != 0u && kBestOf != VKF_BEST_OF_PARTS)
+    choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
   keep_best(false, no_best(), count);
   for (uint k = 0u; k < p.candidates; ++k) {
     const uvec2 best = next_best(count);
@@ -134,14 +136,17 @@ void main() {
       continue;
     }
     // The key of a NaN is above all others.
-    if (kBestOf == VKF_BEST_OF_PARTS && k == 0u && best.x == order_key(make_nan())) log_sum.log = make_nan();
+    if (kBestOf == VKF_BEST_OF_PARTS && k == 0u && best.x == order_key(make_nan()))
+      log_sum.log = make_nan();
     if (lane == 0u) {
       // A NaN anywhere makes the sum NaN: report it as the score, so that the search stops there.
       const bool found = k < p.vocab;
       const uint token = found ? best.y : 0u;
       float value = negative_infinity();
       // The key of a draw has noise.
-      if (found) value = kBestOf == VKF_BEST_OF_PARTS && kDrawn == 0u ? value_of_key(best.x) : scored(token);
+      if (found)
+        value =
+            kBestOf == VKF_BEST_OF_PARTS && kSampled == 0u ? value_of_key(best.x) : scored(token);
       const uint at = (slot * p.candidates + k) * 2u;
       candidates[at] = floatBitsToUint(is_nan(log_sum.log) ? log_sum.log : value);
       candidates[at + 1u] = token;

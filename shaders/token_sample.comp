@@ -1,15 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: draws a token from the softmax of scores over temperature, cut down as settings say
-// shapes:   Scores (slots, V), Logits (slots, V), Choice (params/sampling.h) -> Candidates (slots, 1, 2)
+// shapes:   Scores (slots, V), Logits (slots, V), Choice (params/sampling.h) -> Candidates (slots,
+//           1, 2)
 // mapping:  a dispatch a stage (params/sampling.h), one workgroup a slot and part of its row; an
 //           invocation takes every kLocalSize-th token of the part, or a stretch of them
 // bounds:   any V; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
 // variants: token_sample_row__f32_u32_f32
 //           token_sample_sums__f32_u32_f32 DEFINES VKF_FIRST_STAGE=1
-// Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order: which
-// token a random number draws does not depend on how the work is shared out.
+// Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order:
+// which token a random number draws does not depend on how the work is shared out.
 #include "sampling.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_TOKEN_SAMPLE_CONSTANTS)
@@ -23,11 +24,14 @@ VKF_CONSTANTS(VKF_TOKEN_SAMPLE_CONSTANTS)
 layout(push_constant) uniform Params { SampleParams p; };
 layout(binding = 0) readonly buffer Scores { float scores[]; };
 layout(binding = 1) readonly buffer Logits { float logits[]; };
-// Four storage buffers at most, as Vulkan promises: the first stage hands the settings on in `draws`.
+// Four storage buffers at most, as Vulkan promises: the first stage hands the settings on in
+// `draws`.
 #ifdef VKF_FIRST_STAGE
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
 #else
-layout(binding = 2) writeonly buffer Candidates { uint candidates[]; };  // where every score is given (slots, V)
+layout(binding = 2) writeonly buffer Candidates {
+  uint candidates[];
+};  // where every score is given (slots, V)
 #endif
 layout(binding = 3) coherent buffer Draws { uint draws[]; };
 layout(std140, binding = 4) uniform State {
@@ -129,8 +133,9 @@ void collect_sums() {
   barrier();
 }
 
-// The largest key such that kept tokens of at least that key reach what the setting asks for, in
-// mass or in number, is looked for eight bits at a time, from the top: here the sums over one digit.
+// The search for the largest key whose tokens reach what the setting asks for, in mass or in
+// number: those of this key and of larger ones. It goes eight bits at a time, from the top. Here
+// are the sums over one digit.
 void count_digit(uint stage) {
   const bool by_distance = stage >= VKF_STAGE_TYPICAL;
   const bool by_mass = stage >= VKF_STAGE_TOP_P;
@@ -234,7 +239,8 @@ void collect_counts(uint stage) {
 #ifndef VKF_FIRST_STAGE
 void give(uint token) {
   const LogSum log_sum = LogSum(known_float(kLogPeak), known_float(kLog));
-  float value = token == VKF_NO_TOKEN ? negative_infinity() : log_probability(log_sum, logits[base + token]);
+  float value =
+      token == VKF_NO_TOKEN ? negative_infinity() : log_probability(log_sum, logits[base + token]);
   if (is_nan(log_sum.log)) value = log_sum.log;
   candidates[2u * gl_WorkGroupID.x] = floatBitsToUint(value);
   candidates[2u * gl_WorkGroupID.x + 1u] = token;

@@ -1,10 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: what the next token's logits are worth after penalties, rules, masks and forced tokens
-// shapes:   Logits (slots, V), Search (params/search.h), Choice (params/sampling.h) -> Scores (slots, V)
-// mapping:  one workgroup a slot and part of its row; an invocation takes every kLocalSize-th token of
-//           the part, then history entry
-// bounds:   any V and history; slots beyond the live ones are skipped, and positions within the prompt
+// shapes:   Logits (slots, V), Search (params/search.h), Choice (params/sampling.h) -> Scores
+//           (slots, V)
+// mapping:  one workgroup a slot and part of its row; an invocation takes every kLocalSize-th token
+//           of the part, then history entry
+// bounds:   any V and history; slots beyond the live ones are skipped, and positions within the
+//           prompt
 // requires: nothing (baseline)
 // variants: token_scores_row__f32_u32_f32
 #include "constants.h"

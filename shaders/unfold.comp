@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: im2col: a row of Y is what the kernel covers at one position, zeros outside the picture;
-//           with VKF_SLOPED, what is below 0 times a slope
+// computes: im2col: a row of Y is what the kernel covers at one position, zeros outside the
+//           picture; with VKF_SLOPED, what is below 0 times a slope
 // shapes:   X (B, C, H, W) or (B, H, W, C) by strides -> Y (B, OH * OW, C * kh * kw)
 // mapping:  one workgroup a position; an invocation takes every kLocalSize-th column (c, ky, kx)
 // bounds:   every size may be anything; positions beyond the last are skipped

@@ -1,12 +1,12 @@
 # Drivers of GPUs that are not there, for tools/drivers, which sources it after tools/common.sh.
 #
-# Mesa's real drivers and compilers, each behind a shim that answers in place of the kernel: devices, limits,
+# Mesa's real drivers and compilers, each with a shim that answers in place of the kernel: devices, limits,
 # pipelines and submits work as calls, shaders are compiled for the real instruction set, nothing runs.
 # Those of desktops come in sid's packages, which lavapipe-newest brings, too; Intel's shim is in no package
 # and is compiled from the source package. Those of arm64 boards run under qemu, and so must the command.
 
-# Of each driver: its manifest and its shim; the variable that picks a chip, where the shim would else take
-# one of its own, mostly another than is meant; the chips that were seen to work.
+# Of each driver: its manifest and its shim; the variable that picks a chip, where the shim would else take another
+# than is meant; the chips that were seen to work.
 declare -A gpu_manifest=([nvk]=nouveau [turnip]=freedreno [asahi]=asahi [radv-newest]=radeon [anv]=intel
   [panvk]=panfrost [v3dv]=broadcom [powervr]=powervr_mesa)
 declare -A gpu_shim=([nvk]=nouveau [turnip]=freedreno [asahi]=asahi [radv-newest]=amdgpu [anv]=intel
@@ -39,7 +39,7 @@ check_gpu() {
     [ "$1" = "$driver" ] || fail "[$driver] has no choice of chips; its name stands alone."
     return 0
   fi
-  [ -n "$chip" ] || fail "[$1] names no chip, and its shim would take one of its own; these work as" \
+  [ -n "$chip" ] || fail "[$1] names no chip, and its shim would take any one; these work as" \
     "$driver:CHIP: ${gpu_chips[$driver]}."
   case "$driver:$chip" in
     turnip:640 | turnip:650 | turnip:690)

@@ -58,7 +58,7 @@ Result<CheckCase> chunk_case(const HeadSizes& s, int64_t rounds, int64_t chunk, 
   return made;
 }
 
-// Rows in the order of their hashes, one round behind the other, keys that are the queries.
+// Rows in the order of their hashes, one round after the other, keys that are the queries.
 Status chunk_attention_graph(StepGraph& in) {
   const int64_t heads = in.number("heads"), tokens = in.number("tokens");
   const int64_t width = in.number("width"), rounds = in.number("rounds");

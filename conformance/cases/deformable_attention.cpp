@@ -89,7 +89,7 @@ void deformable_attention_cases(OperatorCases& cases) {
                 [=] { return deformable_case(kDeformables[2], content); });
   }
   cases.time_graph("rt-detr-r50 640", "side=80 queries=300 width=256", deformable_graph);
-  cases.limited_by("each sample reads four tokens of its own");
+  cases.limited_by("each sample reads four other tokens");
 }
 
 }  // namespace vkformer::conformance

@@ -62,8 +62,8 @@ Result<CheckCase> append_case(const KeyValue& c) {
   return made;
 }
 
-// Keys and values that lie next to each other in a row of x (R, T, width), or (R, width) with
-// `tokens` 0, put into a cache (R, lines, width) of that format.
+// Keys and values that are next to each other in a row of x, put into a cache (R, lines, width) of
+// that format. x is (R, T, width), or (R, width) with `tokens` 0.
 Result<CheckCase> append_lines(const KeyValue& c, CacheFormat format, int64_t tokens,
                                const Array& x, Array cache) {
   const int64_t width = c.k + c.v;

@@ -27,8 +27,8 @@ struct Product {
 };
 
 // Weights of 64 columns are in panels as they stand, f32 ones too. Rows 1 to 9, around tiles of 8,
-// 14, 16, 32 and 64, panels of 64 columns, odd depths; 1,500 rows; so few blocks
-// and so many steps that GPUs take K in parts; and whole parts of 128 and of 64 steps.
+// 14, 16, 32 and 64, panels of 64 columns, odd depths. 1,500 rows. Few blocks with many steps, for
+// which GPUs take K in parts. Whole parts of 128 and of 64 steps.
 constexpr Product kProducts[] = {
     {1, 1, 1},      {1, 7, 3},      {1, 64, 65},   {2, 64, 33},   {3, 63, 64},     {4, 65, 127},
     {5, 8, 128},    {6, 200, 31},   {7, 129, 65},  {8, 130, 257}, {9, 64, 64},     {13, 66, 40},
@@ -292,7 +292,7 @@ void add_linear_checks(OperatorCases& cases) {
   }
 }
 
-// A norm in front of a product of a few rows, in a step: one dispatch where the product takes the
+// A norm before a product of a few rows, in a step: one dispatch where the product takes the
 // norm over (ops/norm_folding.h), else two.
 struct NormedProduct {
   Product size;

@@ -79,7 +79,7 @@ void picture_values_cases(OperatorCases& cases) {
   }
   cases.time_graph("vit-base of 1080p", "width=1920 height=1080 size=224", picture_values_graph);
   cases.limited_by(
-      "a filter along lines, then one along columns: several pixels for each of its own");
+      "a filter along lines, then one along columns: several pixels read for each one written");
 }
 
 }  // namespace vkformer::conformance

@@ -17,9 +17,9 @@ struct Segments {
 };
 
 constexpr int64_t kColumnsBefore = 1,
-                  kColumnsBehind = 2;  // columns of merged rows that are no head's
+                  kColumnsAfter = 2;  // columns of merged rows that are no head's
 
-// (B, H, S, E) -> (B, S, before + H E + behind), what is around them of `around`.
+// (B, H, S, E) -> (B, S, before + H E + after), the columns around them from `around`.
 Array merged(const Array& x, Array around) {
   const int64_t heads = x.dim(1), tokens = x.dim(2), width = x.dim(3);
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -43,7 +43,7 @@ Result<CheckCase> segments_case(const Segments& c, Content content) {
   CheckCase made;
   TensorId from = kNoTensor;
   if (c.merged) {
-    const int64_t columns = kColumnsBefore + heads * width + kColumnsBehind;
+    const int64_t columns = kColumnsBefore + heads * width + kColumnsAfter;
     a.x = merged_rows(a.tokens, u32(columns), u32(kColumnsBefore), a.head_width);
     a.y = merged_rows(a.segments, u32(heads * width), 0, a.head_width);
     a.y_shape = {batch, c.segments, heads * width};

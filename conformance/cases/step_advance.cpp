@@ -78,7 +78,7 @@ Result<CheckCase> advance_case(const Advance& c) {
   const std::vector<uint32_t> table = command_table(c.commands);
   std::vector<uint32_t> args(size_t{3} * c.commands, kUnwritten);
   args.insert(args.end(), table.begin(), table.end());
-  args.push_back(kUnwritten);  // behind the last table
+  args.push_back(kUnwritten);  // after the last table
   t.args = made.op.bind("args", words(args));
   // A dispatch over live slots for each command: the plan counts them.
   TensorId x = made.op.bind("x", floats(random_array({rows, 1}, 1)));

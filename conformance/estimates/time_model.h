@@ -1,5 +1,5 @@
-// The model of time: what a dispatch takes, from the work that its plan states, from what a
-// compiler made of its kernel, and from the rates of a GPU.
+// The model of time: what a dispatch takes. It uses the work that the dispatch's plan states, the
+// statistics of its compiled kernel, and the rates of a GPU.
 //
 //   time = max(arithmetic, bandwidth, latency) + launch
 #pragma once

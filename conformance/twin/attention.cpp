@@ -274,11 +274,11 @@ bool twin_additive_attention(TwinRun& run, const Node& node) {
     }
     const TwinSentence sentence{a.masked ? &aux : nullptr, item * ((keys + 31) / 32), keys};
     const bool predictive = a.window == Attrs::Window::kPredictive;
-    Real centre = static_cast<float>(position);
+    Real center = static_cast<float>(position);
     if (predictive)
-      centre = Real(static_cast<float>(sentence.rank(keys))) * q[r * stride + a.width];
+      center = Real(static_cast<float>(sentence.rank(keys))) * q[r * stride + a.width];
     const auto distance = [&](size_t j) {
-      return Real(static_cast<float>(sentence.rank(j))) - centre;
+      return Real(static_cast<float>(sentence.rank(j))) - center;
     };
     const Real hidden = Real::of_bits(kSignBit | kInfinityBits);
     const auto score = [&](size_t j) -> Real {

@@ -212,7 +212,7 @@ class TwinBeams {
 
 }  // namespace
 
-// Candidates that are drawn have no twin.
+// Candidates that are sampled have no twin.
 bool twin_beam_select(TwinRun& run, const Node& node) {
   const BeamSelectAttrs& a = attrs_of<BeamSelectAttrs>(node);
   if (a.kind.choice == BeamChoice::kSampled) return false;

@@ -173,7 +173,7 @@ bool is_end(const SearchSettings& s, uint32_t token) {
   return std::find(eos, eos + s.eos_count, token) != eos + s.eos_count;
 }
 
-// Candidates that are drawn have no twin.
+// Candidates that are sampled have no twin.
 bool twin_token_candidates(TwinRun& run, const Node& node) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
   if (choice == BeamChoice::kSampled) return false;

@@ -18,7 +18,7 @@ struct TwinWindow {
   const Memory& x;
   ConvPicture p;
   size_t plane;        // the first element of the picture
-  uint32_t top, left;  // they wrap in front of the picture
+  uint32_t top, left;  // they wrap before the image
 
   TwinWindow(const Memory& memory, const ConvPicture& picture, size_t batch, uint32_t out_y,
              uint32_t out_x)

@@ -45,8 +45,8 @@ struct AttentionResult {
 class MultiHeadAttention {
  public:
   // `weights` holds the tensors that the projection kind names, each as (out, in), optionally with
-  // a bias ("query.bias", ...) (out), and optionally "output.weight" (D, D) and "output.bias" (D).
-  // Any float type is taken. Without output.weight the merged heads are the output.
+  // a bias ("query.bias", ...) (out). "output.weight" (D, D) and "output.bias" (D) are optional,
+  // too. Any float type is taken. Without output.weight the merged heads are the output.
   static VKFORMER_API Result<MultiHeadAttention> create(const Device& device,
                                                         const MultiHeadAttentionOptions& options,
                                                         const TensorMap& weights);

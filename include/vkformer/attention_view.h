@@ -57,8 +57,9 @@ VKFORMER_API Result<AttentionMaps> attention_maps_from(const TensorMap& outputs,
 VKFORMER_API Result<AttentionMaps> mean_over_heads(const AttentionMaps& maps);
 
 // Attention rollout (Abnar and Zuidema, "Quantifying Attention Flow in Transformers", 2020): how
-// much of each input token is in each token of the last layer's output, if attention moves
-// information and the residual connection keeps half of it. With A_l the mean over heads,
+// much of each input token is in each token of the last layer's output. It assumes that attention
+// moves information and that the residual connection keeps half of it. With A_l the mean over
+// heads,
 //   R = N(0.5 A_L + 0.5 I) ... N(0.5 A_1 + 0.5 I),  N: every row divided by its sum.
 // Takes self-attention (T = S) of layers that follow each other, lowest first; gives one layer and
 // one head, of kind "rollout".

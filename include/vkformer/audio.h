@@ -1,8 +1,8 @@
 // Sound: WAV files to mono samples and back, and samples to the log-mel features of speech models.
 //
-// Threading: sounds are plain values and extractors immutable; any thread may read and extract.
-// Lifetime: a Sound and an extractor own what they hold; files are not read again. An extractor is
-// move-only. Nothing throws.
+// Threading: a Sound is a plain value, and extractors are immutable; any thread may read and
+// extract. Lifetime: a Sound and an extractor own what they hold; files are not read again. An
+// extractor is move-only. Nothing throws.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,7 @@ class VKFORMER_API LogMelExtractor {
 
   // Samples per second that the model works with, in hertz.
   int32_t sampling_rate() const;
-  // Samples that one result covers; longer sounds are cut there.
+  // Samples that one result covers; longer audio is cut there.
   int64_t chunk_samples() const;
   // Rows of the result.
   int64_t mel_bands() const;

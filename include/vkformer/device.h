@@ -38,8 +38,8 @@ using JobRunner = std::function<void(std::function<void()> job)>;
 
 // Which device to make, and how far to clamp it.
 struct DeviceOptions {
-  // "best" (discrete, then integrated, then software), an index as `vkformer devices` prints it,
-  // a UUID as DeviceInfo has it, or a part of the device's or driver's name, case-insensitive.
+  // "best" (discrete, then integrated, then software), or an index as `vkformer devices` prints it.
+  // Or a UUID as DeviceInfo has it, or a part of the device's or driver's name, case-insensitive.
   std::string device = "best";
   // Highest tier to use; a device that does not support it uses its own best one.
   Tier tier = Tier::kMatrix;
@@ -59,8 +59,8 @@ struct DeviceOptions {
   // file that cannot be written, a lost device, validation messages. Empty: nothing is said.
   // Messages about pipelines may come from threads of vkformer's own.
   LogFunction log = nullptr;
-  // Threads beside the calling one that pack weights and make pipelines while a model loads and
-  // passes are recorded, at most as many as the machine has cores besides; none with 0, or where
+  // Threads besides the calling one that pack weights and make pipelines while a model loads and
+  // passes are recorded. At most the machine's number of cores less one; none with 0, or where
   // there is an allocator.
   uint32_t compile_threads = 3;
   // Who plans passes and makes their pipelines while frames go on (Session::start, warm_up), and

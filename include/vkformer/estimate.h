@@ -1,5 +1,5 @@
-// Estimates: how long a model's passes would take on a GPU that is not there, from its data sheet
-// and from what its driver's compiler made of the kernels. Part of the library
+// Estimates: how long a model's passes would take on a GPU that is not there. They use its data
+// sheet and the statistics of the kernels that its driver's compiler made. Part of the library
 // vkformer_conformance.
 //
 // No estimate was measured. docs/gpus.md says how they are made, and how far they are off where
@@ -67,9 +67,9 @@ VKFORMER_API Result<ModelEstimate> estimate_model(const std::string& chip,
                                                   const ModelSource& source,
                                                   const ModelOptions& options,
                                                   const SessionSizes& sizes);
-// For a device that is there, by its measured roofline in place of a data sheet and without
-// compiled kernels, so that every operation takes what a multiply-add takes: what the model of
-// time is worth is seen beside measured times.
+// For a device that is there, by its measured roofline in place of a data sheet. Without compiled
+// kernels, every operation takes what a multiply-add takes. A comparison with measured times tells
+// how good the model of time is.
 VKFORMER_API Result<ModelEstimate> estimate_model(const Device& device, const Roofline& roofline,
                                                   const ModelSource& source,
                                                   const ModelOptions& options,

@@ -119,7 +119,7 @@ struct GenerateOptions {
   int beam_groups = 1;
   double diversity = 0.0;
   // Contrastive search (Su et al. 2022, "A Contrastive Framework for Neural Text Generation"): of
-  // this many likeliest tokens the one with the largest (1 - contrast) p - contrast s, where s is
+  // this many likeliest tokens, the one with the largest (1 - contrast) p - contrast s. Here s is
   // the largest cosine of its hidden state with one before it. 0: off.
   int contrastive_tokens = 0;
   double contrast = 0.6;

@@ -129,11 +129,11 @@ struct PictureSettings {
 // Makes a vision model's input of pictures.
 class VKFORMER_API PictureProcessor {
  public:
-  // Reads preprocessor_config.json of a model directory: the ViT, DeiT, Beit, ConvNext, CLIP,
-  // Llava, Bit (DINOv2), DINOv3ViT, Siglip, Siglip2, Gemma3, Detr, Yolos, RTDetr, DPT (Depth
-  // Anything) and Sam image processors, which Swin and CvT checkpoints use too, under their old and
-  // new names. DINOv3's own processor resizes
-  // without rounding to bytes; the values here differ from its by one step of a byte at most.
+  // Reads preprocessor_config.json of a model directory. It takes the image processors of ViT,
+  // DeiT, Beit, ConvNext, CLIP, Llava, Bit (DINOv2), DINOv3ViT, Siglip, Siglip2 and Gemma3. It
+  // takes those of Detr, Yolos, RTDetr, DPT (Depth Anything) and Sam, too. Swin and CvT checkpoints
+  // use one of these. Old and new names work. DINOv3's own processor resizes without rounding to
+  // bytes; the values here differ from its by one step of a byte at most.
   static Result<PictureProcessor> load(const std::string& model_dir);
   // For models without that file.
   static Result<PictureProcessor> from_settings(const PictureSettings& settings);

@@ -30,11 +30,11 @@ struct SessionOptions {
   int steps_per_submit = 8;
   // How a generation's keys and values are stored.
   CacheFormat cache = CacheFormat::kF32;
-  // Without beams, contrastive search and slices, a model that is one decoder keeps the keys of its
-  // texts (in a cache of f32), and a prompt that begins like one of them is read from where they
-  // part. It then generates by the steps of a GenerationBatch, one submit each: the same bits
-  // whatever is reused, on Mesa's software drivers those of a session without it as well
-  // (docs/numerics.md).
+  // A prefix cache for a model that is one decoder, without beams, contrastive search and slices.
+  // If a prompt shares a prefix with a cached text, only the tokens after that prefix are computed.
+  // The cache is in f32. The session then generates by the steps of a GenerationBatch, one submit
+  // each. The bits are the same whatever is reused; on Mesa's software drivers they are those of a
+  // session without it, too (docs/numerics.md).
   bool prefix_reuse = false;
   // Passes over texts run on a few lengths only: padded to the next of them, with a mask, and cut
   // back, so that a text of another length seldom has to be prepared first. At most a quarter more
@@ -160,8 +160,8 @@ class VKFORMER_API Session {
   Status start(const TensorMap& inputs, const RunOptions& options = {});
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
   // Submits the next slice, of at most this many microseconds of GPU time by an estimate that
-  // calibrates itself, and does not wait for it (but where the device has no timestamps). Operators
-  // are cut where needed; a slice holds at least one workgroup or decoding operator.
+  // calibrates itself. It does not wait for the slice, except where the device has no timestamps.
+  // Operators are cut where needed; a slice holds at least one workgroup or decoding operator.
   Result<Advance> advance(double microseconds);
   // The same into a command buffer of the application that is being recorded outside a render pass:
   // no submit, no semaphore. Its compute state is disturbed. What it wrote is visible to the host

@@ -1,4 +1,4 @@
-// Tasks: what one does with a model in one call, from texts, pictures and sounds to vectors,
+// Tasks: what one does with a model in one call, from texts, images and audio to vectors,
 // labels, answers and texts.
 //
 // Threading: one thread at a time per task object; several objects may share a Device.
@@ -62,8 +62,8 @@ struct ClassifyInput {
   std::optional<std::string> pair = std::nullopt;  // a second text, classified together with it
 };
 
-// A stretch of a text that a token classifier found: neighboring tokens of one class. B- and I- in
-// front of class names keep stretches apart and are omitted; the class "O" is no entity.
+// A stretch of a text that a token classifier found: neighboring tokens of one class. B- and I-
+// before class names keep stretches apart and are omitted; the class "O" is no entity.
 struct Entity {
   std::string label;
   double score = 0;  // mean of its tokens' probabilities

@@ -72,10 +72,10 @@ VKFORMER_API Result<DeviceRequirements> device_requirements(PFN_vkGetInstancePro
 class VKFORMER_API FeatureChain {
  public:
   // `own` are the features that the application enables for itself: their chain gets what it lacks.
-  // A feature is set in a struct that the chain holds (VkPhysicalDeviceVulkan12Features and
-  // VkPhysicalDeviceVulkan13Features before those of extensions), or in one that is added at its
-  // end. Null: there are none. Where `own` enables robustBufferAccess, descriptor indexing stays
-  // off. `own_extensions` are the device extensions that the application enables.
+  // A feature is set in a struct that the chain holds, or in one that is added at its end.
+  // VkPhysicalDeviceVulkan12Features and VkPhysicalDeviceVulkan13Features come before those of
+  // extensions. Null: there are none. Where `own` enables robustBufferAccess, descriptor indexing
+  // stays off. `own_extensions` are the device extensions that the application enables.
   static Result<FeatureChain> create(const DeviceRequirements& wanted,
                                      VkPhysicalDeviceFeatures2* own = nullptr,
                                      std::span<const std::string> own_extensions = {});
@@ -179,8 +179,8 @@ class VKFORMER_API RecordedOperator {
   std::unique_ptr<RecordedOperatorState> impl_;
 };
 
-// A tensor of a pass that was started, and where it lies: where the application placed it, or in
-// memory of vkformer, which belongs to the device's own queue family and stays until the session
+// A tensor of a pass that was started, and where it is: where the application placed it, or in
+// memory of vkformer. That memory belongs to the device's queue family and stays until the session
 // starts or runs another pass.
 struct PassBuffer {
   OperatorTensor tensor;
@@ -203,8 +203,8 @@ VKFORMER_API Status forget_buffers(Session& session);
 VKFORMER_API Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session);
 
 // A picture in one of the application's images: one layer of one mip level of a color image of two
-// dimensions and one sample, made with VK_IMAGE_USAGE_TRANSFER_SRC_BIT and owned by the device's
-// queue family (or VK_SHARING_MODE_CONCURRENT).
+// dimensions and one sample. The image is made with VK_IMAGE_USAGE_TRANSFER_SRC_BIT. The device's
+// queue family owns it, or it has VK_SHARING_MODE_CONCURRENT.
 struct ImageInput {
   VkImage image = VK_NULL_HANDLE;
   // VK_FORMAT_R8G8B8A8_UNORM, VK_FORMAT_B8G8R8A8_UNORM or the _SRGB of these. Bytes count as they

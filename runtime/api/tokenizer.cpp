@@ -27,8 +27,8 @@ Result<std::unique_ptr<const TokenizerEngine>> parse_bytes(std::span<const std::
   return TokenizerEngine::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
 }
 
-// The tokenizer of a directory that has others of a model's files in the place of tokenizer.json,
-// of a GGUF file, or of one of those files; else null.
+// The tokenizer of a GGUF file, of a directory with other tokenizer files than tokenizer.json, or
+// of one of those files; else null.
 Result<std::unique_ptr<const TokenizerEngine>> load_other_tokenizer(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path given = path_from_utf8(path);

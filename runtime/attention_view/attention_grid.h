@@ -25,7 +25,7 @@ struct AttentionGridLayout {
   int64_t step_y = 0;
   int64_t bar_x = 0;  // the color bar
   int64_t bar_h = 0;
-  float top = 1.0f;                  // value of the darkest colour
+  float top = 1.0f;                  // value of the darkest color
   std::string title;                 // shortened to fit
   std::array<std::string, 2> ticks;  // numbers of the color bar, from the top
 };

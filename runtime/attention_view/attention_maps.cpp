@@ -122,7 +122,7 @@ struct RowSums {
 
 // Why ln n - v / (2 t^2) is the entropy to second order: with p = softmax(s / t),
 //   H = -sum p ln p = ln Z - sum p s / t,  Z = sum exp(s / t).
-// For n keys whose scores have mean m and variance v, the cumulant expansion of ln (Z / n) in 1/t
+// The cumulant expansion of ln (Z / n) in 1/t, for n keys whose scores have mean m and variance v,
 // gives ln Z = ln n + m/t + v/(2t^2) + O(t^-3); its derivative by 1/t is the mean of s under p,
 //   sum p s = m + v/t + O(t^-2).
 // So H = ln n + m/t + v/(2t^2) - m/t - v/t^2 + O(t^-3) = ln n - v/(2t^2) + O(t^-3). For scores that
@@ -288,7 +288,7 @@ Result<AttentionMaps> roll_out(const AttentionMaps& maps) {
     if (maps.layers[i].layer == maps.layers[i - 1].layer + 1) continue;
     return invalid_argument(
         message({"[rollout] needs layers that follow each other, but layer ", maps.layers[i].layer,
-                 " comes behind layer ", maps.layers[i - 1].layer, "; give all of them."}));
+                 " follows layer ", maps.layers[i - 1].layer, "; give all of them."}));
   }
   const auto tokens = static_cast<size_t>(maps.rows);
   std::vector<double> flow;

@@ -26,7 +26,7 @@ Status check_map(const PatchMap& map) {
   for (size_t i = 0; i < map.values.size(); ++i) {
     if (std::isfinite(map.values[i])) continue;
     return invalid_argument(message(
-        {"The attention overlay's weight [", i, "] is not finite; there is no colour for it."}));
+        {"The attention overlay's weight [", i, "] is not finite; there is no color for it."}));
   }
   return {};
 }

@@ -165,7 +165,7 @@ void place(const HeatMap& map, const HeatMapOptions& options, HeatMapLayout& at)
 }
 
 // Start of something `length` long centered on [begin, begin + span), kept inside [low, high).
-int64_t centred(int64_t begin, int64_t span, int64_t length, int64_t low, int64_t high) {
+int64_t centered(int64_t begin, int64_t span, int64_t length, int64_t low, int64_t high) {
   return std::max(low, std::min(begin + (span - length) / 2, high - length));
 }
 
@@ -213,10 +213,11 @@ void draw_labels(const HeatMapLayout& at, Canvas& canvas) {
     if (at.stride > 1) canvas.fill(x + at.cell / 2, at.grid_y - 1 - 2 * s, 1, 2 * s, kFrame);
   }
   const int64_t name_w = text_units(at.column_axis) * s;
-  canvas.text(centred(at.grid_x, at.grid_w, name_w, kMapMargin, at.width - kMapMargin),
+  canvas.text(centered(at.grid_x, at.grid_w, name_w, kMapMargin, at.width - kMapMargin),
               at.column_axis_y, at.column_axis, s, kMuted);
   const int64_t name_h = text_units(at.row_axis) * s;
-  const int64_t y = centred(at.grid_y, at.grid_h, name_h, at.column_axis_y, at.height - kMapMargin);
+  const int64_t y =
+      centered(at.grid_y, at.grid_h, name_h, at.column_axis_y, at.height - kMapMargin);
   canvas.text(at.grid_x - gap - labels_w - gap - kLinePitch * s, y + name_h, at.row_axis, s, kMuted,
               Canvas::Turn::kUpwards);
 }
@@ -236,7 +237,7 @@ void draw_bar(const HeatMapLayout& at, Canvas& canvas) {
     canvas.text(text_x, y - cap / 2, at.ticks[i], s, kInk);
   }
   const int64_t name_h = text_units("attention") * s;
-  const int64_t y = centred(at.bar_y, at.bar_h, name_h, 0, at.height - kMapMargin);
+  const int64_t y = centered(at.bar_y, at.bar_h, name_h, 0, at.height - kMapMargin);
   canvas.text(text_x + at.tick_text_w + gap, y + name_h, "attention", s, kMuted,
               Canvas::Turn::kUpwards);
   if (!at.not_finite) return;
@@ -283,7 +284,7 @@ Result<std::vector<std::byte>> draw_heat_map(const HeatMap& map, const HeatMapOp
     Canvas canvas(at.width, at.height);
     const int64_t title_w = text_units(at.title) * kMapTitleScale + 1;
     const int64_t title_x =
-        centred(at.grid_x, at.grid_w, title_w, kMapMargin, at.width - kMapMargin);
+        centered(at.grid_x, at.grid_w, title_w, kMapMargin, at.width - kMapMargin);
     // Printed twice, one pixel apart: the font has no bold face.
     canvas.text(title_x, at.title_y, at.title, kMapTitleScale, kInk);
     canvas.text(title_x + 1, at.title_y, at.title, kMapTitleScale, kInk);

@@ -29,15 +29,15 @@ struct HeatMapLayout {
   int64_t grid_h = 0;         // rows * cell
   int64_t title_y = 0;        // upper edge of the title
   int64_t column_axis_y = 0;  // upper edge of the column axis' name
-  int64_t bar_x = 0;          // the colour bar
+  int64_t bar_x = 0;          // the color bar
   int64_t bar_y = 0;
   int64_t bar_w = 0;
   int64_t bar_h = 0;
-  int64_t tick_text_w = 0;                 // widest number beside the colour bar
+  int64_t tick_text_w = 0;                 // widest number beside the color bar
   int scale = 1;                           // pixels per unit of the font
   int stride = 1;                          // every stride-th row and column has a label
   bool vertical = false;                   // column labels read upwards
-  float top = 1.0f;                        // value of the darkest colour
+  float top = 1.0f;                        // value of the darkest color
   bool below = false;                      // some value is under 0
   bool above = false;                      // some value is over `top`
   bool not_finite = false;                 // some value is NaN or infinite
@@ -46,7 +46,7 @@ struct HeatMapLayout {
   std::string column_axis;                 // shortened
   std::vector<std::string> row_labels;     // shortened, one for each stride-th row
   std::vector<std::string> column_labels;  // shortened, one for each stride-th column
-  std::array<std::string, 5> ticks;        // numbers of the colour bar, from the top
+  std::array<std::string, 5> ticks;        // numbers of the color bar, from the top
 };
 
 // A value as the color bar writes it.

@@ -17,8 +17,8 @@ struct LogMelSettings {
   int64_t hop_length = 160;       // samples from one frame to the next
   int64_t fft_length = 400;       // samples a frame
   int64_t chunk_length = 30;      // seconds of sound that a result covers
-  double padding_value = 0.0;     // what sounds that are too short are filled up with
-  bool pads_left = false;         // the filling goes in front of the sound
+  double padding_value = 0.0;     // pads audio that is too short
+  bool pads_left = false;         // the padding comes before the audio
 };
 
 // A prepared extraction. Immutable; threads may share it.

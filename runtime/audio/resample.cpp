@@ -13,9 +13,9 @@ namespace vkformer {
 namespace {
 
 // The filter: a sinc with this many zero crossings on either side under a Kaiser window. Kaiser's
-// formulas (1974): beta 10.06 is 100 dB of attenuation, and the band between pass and stop is
-// (100 - 7.95) / 14.36 / 96 = 0.067 of the rate wide, 0.134 of half of it; so the cut-off is put
-// half of that below the top.
+// formulas (1974): beta 10.06 is 100 dB of attenuation. The band between pass and stop is (100 -
+// 7.95) / 14.36 / 96 = 0.067 of the rate wide, 0.134 of half of it. So the cut-off is half of that
+// below the top.
 constexpr double kZeroCrossings = 48.0;
 constexpr double kBeta = 10.06126;
 constexpr double kCutoff = 1.0 - 0.067;

@@ -118,9 +118,9 @@ struct Chunks {
   std::optional<Bytes> data;
 };
 
-// Who writes into a pipe does not know a sound's length when the header goes out, and leaves the
-// largest number there, or 0: the data then go to the end of the file. 0 beside the right size of
-// the file is an empty sound.
+// A program that writes into a pipe does not know the length when it writes the header. It writes
+// the largest number there, or 0: the data then go to the end of the file. With the right size of
+// the file, 0 means no samples.
 bool is_streamed(Bytes file, size_t data_size) {
   const bool finished = uint64_t{read_32(file, 4)} + 8 == file.size();
   return data_size == 0xffffffffu || (data_size == 0 && !finished);

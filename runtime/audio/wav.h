@@ -22,7 +22,7 @@ struct WavSound {
 Result<WavSound> decode_wav(std::span<const std::byte> bytes, const std::string& name);
 
 // A file of one channel in 16 bits; what lies outside of -1 to 1 is cut off. An error for a rate
-// that no file has, samples that are no numbers, and sounds beyond the 4 GB of such a file.
+// that no file has, for samples that are no numbers, and for more than 4 GB of them.
 Result<std::vector<std::byte>> encode_wav_file(std::span<const float> samples,
                                                int32_t sampling_rate);
 

@@ -40,8 +40,8 @@ Error absent_part(const char* part) noexcept {
     std::string name(part);
     for (char& letter : name) letter = static_cast<char>(letter - 'A' + 'a');
     return {ErrorCode::kUnsupported,
-            message({"[", name, "] This build leaves out ", name,
-                     "; build vkformer with VKFORMER_WITH_", part, "=ON."})};
+            message({"[", name, "] This build omits ", name, "; build vkformer with VKFORMER_WITH_",
+                     part, "=ON."})};
   } catch (...) {
     return caught_error();
   }

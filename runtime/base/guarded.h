@@ -10,9 +10,9 @@ namespace vkformer {
 inline constexpr const char* kNoHostMemory =
     "The [host] has too little memory for this call; free some or ask for less.";
 
-// The error that the exception being handled amounts to: kOutOfMemory with the message `no_memory`
-// where memory or another resource of the system ran out, kInternal with the exception's own text
-// for any other, such as one of a callback of the application. Call it in a catch block.
+// The error that the exception being handled amounts to. Where memory or another resource of the
+// system ran out, it is kOutOfMemory with the message `no_memory`. For any other, such as one of a
+// callback of the application, it is kInternal with the exception's text. Call it in a catch block.
 Error caught_error(const char* no_memory = kNoHostMemory) noexcept;
 
 // The error of every call of a part that this build omits, such as "TASKS"

@@ -232,7 +232,7 @@ DType dtype_from(vkf_dtype dtype);
 vkf_dtype dtype_to(DType dtype);
 void write_tensor(vkf_tensor* out, const Tensor& tensor);
 
-// Copies, because the C interface hands over pictures and sounds one by one.
+// Copies, because the C interface hands over images and audio one by one.
 std::vector<Picture> copy_pictures(const vkf_picture* const* pictures, size_t count);
 std::vector<Sound> copy_sounds(const vkf_sound* const* sounds, size_t count);
 

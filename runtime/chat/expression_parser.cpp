@@ -259,7 +259,7 @@ std::string ExpressionParser::parse_argument_name(const std::vector<std::string>
   return name;
 }
 
-// With their brackets, behind part 0.
+// With their brackets, after part 0.
 void ExpressionParser::parse_arguments(Node& node) {
   need_operator("(");
   while (!take_operator(")")) {

@@ -47,12 +47,12 @@ class ExpressionParser {
   // A node of the current line.
   Node make(Node::Kind kind, std::vector<Node> parts = {}, std::string text = "") const;
 
-  // One expression, or several with commas, which are a tuple. In front of the `if` of a loop a
-  // choice is no part of it.
+  // One expression, or several with commas, which are a tuple. Before the `if` of a loop, a choice
+  // is no part of it.
   enum class Choice : uint8_t { kIncluded, kExcluded };
   Node parse_tuple(Choice choice = Choice::kIncluded);
   Node parse_expression();
-  // Filters and tests behind a node, or one filter without its bar.
+  // Filters and tests after a node, or one filter without its bar.
   Node parse_filters(Node node);
   Node parse_filter(Node of);
 

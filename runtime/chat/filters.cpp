@@ -137,7 +137,7 @@ Value json_of(const Value& value, const Arguments& arguments, StepCount& steps) 
   const Value separators = arguments.get(2, "separators", Value::none());
   if (separators.is_list() && separators.as_list().size() == 2) {
     style.between_items = to_text(separators.as_list()[0]);
-    style.behind_keys = to_text(separators.as_list()[1]);
+    style.after_keys = to_text(separators.as_list()[1]);
   }
   style.sorts_keys = arguments.get(3, "sort_keys", Value()).is_true();
   steps.add(value.weight());

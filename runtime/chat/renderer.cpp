@@ -355,7 +355,7 @@ class Renderer {
     }
     const Type type = name == "dict" ? Type::kDict : Type::kNamespace;
     Value made = Value::dict(std::move(members), Type::kNamespace);
-    // A namespace of its own first: named values replace those of the dict.
+    // A new namespace first: named values replace those of the dict.
     for (const auto& [key, value] : arguments.named) made.set_member(key, value);
     return type == Type::kNamespace ? made : Value::dict(made.as_dict());
   }

@@ -103,7 +103,7 @@ class Lexer {
     cut_tag(kind == '{');
   }
 
-  // Behind the end of a tag: white space after "-", else one line break unless the tag is an output
+  // After the end of a tag: white space after "-", else one line break unless the tag is an output
   // or has a "+".
   void end_tag(char sign, bool is_output) {
     starts_line_ = false;
@@ -137,7 +137,7 @@ class Lexer {
     skip_space();
     char sign = starts("-") || starts("+") ? source_[at_] : '\0';
     at_ += sign == '\0' ? 0 : 1;
-    if (!starts("%}")) fail("expected %} behind raw.", line_);
+    if (!starts("%}")) fail("expected %} after raw.", line_);
     at_ += 2;
     end_tag(sign, false);
     size_t end = at_;
@@ -154,7 +154,7 @@ class Lexer {
       skip_space();
       sign = starts("-") || starts("+") ? source_[at_] : '\0';
       at_ += sign == '\0' ? 0 : 1;
-      if (!starts("%}")) fail("expected %} behind endraw.", line_);
+      if (!starts("%}")) fail("expected %} after endraw.", line_);
       at_ += 2;
       end_tag(sign, false);
       return true;

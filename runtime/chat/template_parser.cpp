@@ -131,7 +131,7 @@ class Parser : private ExpressionParser {
         }
         names.push_back(std::move(name));
       } else {
-        break;  // behind a last comma
+        break;  // after a last comma
       }
       is_tuple = is_tuple || is_operator(",");
     } while (take_operator(","));

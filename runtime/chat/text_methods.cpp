@@ -203,7 +203,7 @@ std::string replace_all(const std::string& text, const std::string& from, const 
   std::string out;
   size_t at = 0;
   for (int64_t count = 0; most < 0 || count < most; ++count) {
-    if (from.empty()) {  // stands before, between and behind all characters
+    if (from.empty()) {  // an empty text is before, between and after all characters
       out += to;
       if (at >= text.size()) return out;
       const size_t length = utf8_step(std::string_view(text).substr(at)).length;

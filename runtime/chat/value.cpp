@@ -218,7 +218,7 @@ class JsonWriter {
         write(key, depth + 1);
         out += '"';
       }
-      out += style_.behind_keys;
+      out += style_.after_keys;
       write(members[i]->second, depth + 1);
     }
     if (!members.empty()) break_line(depth);

@@ -126,7 +126,7 @@ std::string to_repr(const Value& value);
 struct JsonStyle {
   int64_t indent = -1;
   std::string between_items;  // ", " where empty, or "," where indented
-  std::string behind_keys = ": ";
+  std::string after_keys = ": ";
   bool sorts_keys = false;
   bool only_ascii = false;
 };

@@ -1,5 +1,5 @@
-// FileStore: the files of a model directory, wherever they lie: on disk, in memory, or behind a
-// host's own reader.
+// FileStore: the files of a model directory, wherever they are: on disk, in memory, or in a host's
+// own reader.
 //
 // Threading: immutable; open() may be called from any thread if the host's reader allows it.
 // Lifetime: what open() returns may outlive the store, but not the bytes of a memory store.

@@ -149,7 +149,7 @@ void read_q4_k(const Block& b, size_t part, WeightBlock& out) {
   }
 }
 
-// The same with 32 bytes of fifth bits in front of the values.
+// The same with 32 bytes of fifth bits before the values.
 void read_q5_k(const Block& b, size_t part, WeightBlock& out) {
   out.scale = b.half(0);
   out.minimum = b.half(2);

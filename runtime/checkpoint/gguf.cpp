@@ -283,7 +283,7 @@ Status check_tensors(std::vector<Described>& found, uint64_t data_bytes, uint64_
     }
     if (one.offset < covered) {
       return invalid_file(message({what, " starts at byte ", one.offset,
-                                   " of the data and overlaps the tensor in front of it, which "
+                                   " of the data and overlaps the tensor before it, which "
                                    "ends at byte ",
                                    covered, "."}));
     }

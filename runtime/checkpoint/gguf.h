@@ -52,8 +52,8 @@ struct GgufValue {
   GgufKind kind = GgufKind::kU8;
   GgufKind element = GgufKind::kU8;  // of an array
   uint64_t count = 1;                // of an array
-  // A scalar's bytes, a string's text, or an array's elements: strings with a length of 8 bytes in
-  // front of each.
+  // A scalar's bytes, a string's text, or an array's elements: strings with a length of 8 bytes
+  // before each.
   std::span<const std::byte> bytes;
 };
 

@@ -2,7 +2,7 @@
 //
 // Threading: immutable once open; any thread may read.
 // Lifetime: the bytes live as long as the MappedFile, and stay where they are when it is moved.
-// Nobody may shorten the file meanwhile: a page behind its end faults, as with any map.
+// Nobody may shorten the file meanwhile: a page after its end faults, as with any map.
 #pragma once
 
 #include <cstddef>

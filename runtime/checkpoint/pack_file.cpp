@@ -95,7 +95,7 @@ Status check_apart(std::vector<PackedFile>& files, const std::string& label) {
   return {};
 }
 
-// The header's text, with the head in front of it checked.
+// The header's text, with the head before it checked.
 Result<std::string_view> header_of(std::span<const std::byte> bytes, const std::string& label) {
   if (!begins_as_pack(bytes)) {
     return invalid_file(message({"File [", label,

@@ -62,7 +62,7 @@ std::shared_ptr<const FileStore> make_pack_store(const std::string& path, uint64
 // The store of a packed model or, if the path is something else, of a directory.
 std::shared_ptr<const FileStore> make_plain_store(const std::string& path);
 
-// Everything that is in front of the first file: head and header, filled up. Sets offset and hash
+// Everything before the first file: head and header, filled up. Sets offset and hash
 // of each file, in the order given.
 std::vector<std::byte> pack_header(std::vector<PackedFile>& files,
                                    const std::vector<std::span<const std::byte>>& bytes,

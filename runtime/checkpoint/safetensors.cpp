@@ -23,8 +23,8 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;
 constexpr int kMaxIgnoredDepth = 64;
-// The most tensors of a file: more than a hundred times those of the largest model, few enough that
-// a header of them takes no more memory than it has bytes many times over.
+// The most tensors of a file: more than a hundred times those of the largest model. The limit
+// bounds the memory that a header takes to a multiple of its bytes.
 constexpr size_t kMostTensors = size_t{1} << 18;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr DType kAllDTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64,
@@ -328,7 +328,7 @@ Status check_layout(const HeaderEntries& entries, uint64_t data_size) {
       return invalid_file(
           message({"tensor ", bracketed(item->first), " starts at byte ", item->second.begin,
                    " of the data, which ",
-                   (item->second.begin < covered ? "overlaps" : "leaves a hole behind"),
+                   (item->second.begin < covered ? "overlaps" : "leaves a hole after"),
                    " the tensor before it, ending at byte ", covered, "."}));
     }
     covered = item->second.end;

@@ -160,7 +160,7 @@ bool replace_file(const std::string& path,
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (error) return false;
-  // Another process may be writing the same file; each writes one of its own and renames it.
+  // Another process may be writing the same file; each writes a separate one and renames it.
   const std::string part = path + "." + unique_suffix(parts.begin()->data()) + ".part";
   bool written = false;
   {

@@ -45,7 +45,7 @@ inline constexpr Features kUnits2 = kReductions | kConversions | kPerElement | k
 // Pipelines that ask for full subgroups of one size.
 inline constexpr Features kSubgroupSizes = kSubgroupSize | kFullSubgroups;
 // Arrays of buffers (buffer_tables.h). Their sets are written before they are bound, but only those
-// that might be updated later may have so many buffers.
+// that might be updated later may have this number of buffers.
 inline constexpr Features kTables = kArrayIndexing | kRuntimeArray | kVariableCount | kUpdateLater;
 }  // namespace feature
 
@@ -62,9 +62,9 @@ std::vector<const char*> extensions_of(Features features, uint32_t version);
 // The structs that a chain lacks, so that it has a place for each feature.
 class FeatureStructs {
  public:
-  // Places `features` in the chain that begins with `head`: in a struct that the chain holds, that
-  // of a core version or of an extension, or in one of this object's, put at its end. An error
-  // where the chain is a cycle.
+  // Sets `features` in the chain that begins with `head`. They go into a struct of the chain, of a
+  // core version or of an extension. Where there is none, they go into one of this object's, added
+  // at its end. An error where the chain is a cycle.
   Status enable(Features features, VkPhysicalDeviceFeatures2& head) {
     return place(features, head, VK_TRUE);
   }

@@ -1,6 +1,6 @@
 // Cooperative matrices (VK_KHR_cooperative_matrix, VK_NV_cooperative_matrix2): what a device has of
-// them. Headers before Vulkan 1.3.255 lack the first extension, those before 1.3.300 the second, so
-// the structs of their features are ours here, with the values of the registry.
+// them. Headers before Vulkan 1.3.255 lack the first extension, those before 1.3.300 the second. So
+// this file defines the structs of their features, with the values of the registry.
 #pragma once
 
 #include <vulkan/vulkan_core.h>

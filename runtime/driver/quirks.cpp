@@ -13,7 +13,7 @@ std::span<const Quirk> known_quirks() {
   static const Quirk kKnown[] = {
       {.date = "2026-11-22",
        .reason = "vkCmdDispatchIndirect begins at the base of the vkCmdDispatchBase before it, so "
-                 "that workgroups are left out; an empty vkCmdDispatch between them resets it.",
+                 "that workgroups are omitted; an empty vkCmdDispatch between them resets it.",
        .driver_part = "llvmpipe",
        .keeps_dispatch_base = true},
       {.date = "2026-11-22",

@@ -30,10 +30,9 @@ bool has_encoder(const ModelFacts& facts) {
 Status check_family(const ModelFacts& facts, const char* what) {
   const bool reads_tokens = !has_encoder(facts) || facts.source == SourceKind::kTokens;
   if (facts.slots == ModelFacts::Slots::kNo || !reads_tokens) {
-    return unsupported(
-        message({"[", what, "] a ", facts.architecture,
-                 " does not generate behind tokens by a decoder with a cache of keys and "
-                 "values, which rows of a batch share; use Session::generate"}));
+    return unsupported(message({"[", what, "] a ", facts.architecture,
+                                " does not continue tokens by a decoder with a cache of keys and "
+                                "values, which rows of a batch share; use Session::generate"}));
   }
   if (facts.head != HeadKind::kLanguage) {
     return unsupported(message(
@@ -148,10 +147,9 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
     const ModelFacts& small = HandleAccess::impl(*options.draft)->family().facts();
     VKF_CHECK(check_family(small, "draft"));
     if (has_encoder(small)) {
-      return unsupported(
-          message({"[draft] a ", small.architecture,
-                   " reads an input of its own; a draft is one decoder, which continues "
-                   "what was generated"}));
+      return unsupported(message({"[draft] a ", small.architecture,
+                                  " reads another input; a draft is one decoder, which continues "
+                                  "what was generated"}));
     }
     if (small.target_vocab != facts.target_vocab) {
       return invalid_argument(
@@ -328,7 +326,7 @@ void BatchState::end_cancelled(std::vector<BatchUpdate>& updates) {
   }
 }
 
-// The prompt's last token is always fed: the first new one is chosen behind it.
+// The prompt's last token is always fed: the first new one is chosen after it.
 BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
   const CacheReach reach = pass_->reach();
   const bool reuse = options_.prefix_reuse;
@@ -458,8 +456,8 @@ void BatchState::trim_drafts(const Request& request, std::vector<uint32_t>& draf
   }
 }
 
-void BatchState::choose_behind(const Turn& turn, std::vector<FedToken>& fed,
-                               std::vector<SlotChoice>& choices, std::vector<Place>& places) const {
+void BatchState::choose_after(const Turn& turn, std::vector<FedToken>& fed,
+                              std::vector<SlotChoice>& choices, std::vector<Place>& places) const {
   const Request& request = *rows_[turn.row].request;
   std::vector<uint32_t> text = request.text;
   Place place{.request = &request, .generated = request.generated(), .grammar = request.grammar};
@@ -487,7 +485,7 @@ Result<std::vector<BatchState::Place>> BatchState::run(const std::vector<Turn>& 
       (at < chosen_from ? unchosen : fed)
           .push_back({turn.row, static_cast<uint32_t>(at), request.text[at]});
     }
-    if (turn.reads_all) choose_behind(turn, fed, choices, places);
+    if (turn.reads_all) choose_after(turn, fed, choices, places);
   }
   fed.insert(fed.end(), unchosen.begin(), unchosen.end());
   const auto mask = [&](std::span<SlotChoice> all) -> Status {

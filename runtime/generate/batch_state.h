@@ -51,7 +51,7 @@ class BatchState {
     size_t left() const { return most - generated(); }
   };
   struct Row {
-    KeptRow kept;
+    CachedRow kept;
     std::vector<int64_t> source;          // that its keys of the encoder are of
     std::vector<float> adapters;          // by which all of its keys were computed
     std::vector<float> written_adapters;  // that the GPU has of it; empty: 0
@@ -64,7 +64,7 @@ class BatchState {
     size_t begin = 0;  // of its text, in the cache already
     size_t fed = 0;    // tokens of its text
     std::vector<uint32_t> drafts;
-    bool reads_all = false;  // so that a token is chosen behind the last one
+    bool reads_all = false;  // so that a token is chosen after the last one
   };
   // A place where a token is chosen, and what became of it.
   struct Place {
@@ -96,16 +96,16 @@ class BatchState {
   // Omits the draft tokens from the first on that a grammar does not allow.
   static void trim_drafts(const Request& request, std::vector<uint32_t>& drafts);
   // Feeds a turn's draft tokens after its last token, and says how a token is chosen after each.
-  void choose_behind(const Turn& turn, std::vector<FedToken>& fed, std::vector<SlotChoice>& choices,
-                     std::vector<Place>& places) const;
+  void choose_after(const Turn& turn, std::vector<FedToken>& fed, std::vector<SlotChoice>& choices,
+                    std::vector<Place>& places) const;
   // Where tokens were chosen, turn by turn.
   Result<std::vector<Place>> run(const std::vector<Turn>& turns);
   Status take_step(std::vector<Turn>& turns, std::vector<BatchWork>& gained);
   // Takes what was chosen after a turn's tokens, as far as its draft tokens were right.
   BatchWork take_tokens(const Turn& turn, std::span<const Place> places);
-  // Takes one; false where nothing comes behind it.
+  // Takes one; false where nothing comes after it.
   static bool take_token(Request& request, const Place& place, BatchWork& gained);
-  // The grammar behind a token.
+  // The grammar after a token.
   static Status accept(const Request& request, size_t generated, uint32_t token,
                        GrammarText& grammar);
   static Status add_token(Request& request, uint32_t token, double log_probability,

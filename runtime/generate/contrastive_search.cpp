@@ -140,7 +140,7 @@ Status check_contrast(const GenerateOptions& o) {
       "or forced tokens; leave them away");
 }
 
-// The sizes of a search behind a prompt: its rows are the candidates, and the whole prompt is in
+// The sizes of a search after a prompt: its rows are the candidates, and the whole prompt is in
 // the cache before the first step.
 Result<GenerationSizes> sizes_of(const ModelFacts& facts, int64_t prompt, GenerationKey key,
                                  const GenerateOptions& options) {
@@ -155,14 +155,14 @@ Result<GenerationSizes> sizes_of(const ModelFacts& facts, int64_t prompt, Genera
   return sizes;
 }
 
-// A search behind one prompt. Every step feeds the candidates of one position, each in its row of
+// A search after one prompt. Every step feeds the candidates of one position, each in its row of
 // the cache; the positions before are those of the rows that were chosen (ancestry).
 class ContrastiveSearch {
  public:
   ContrastiveSearch(DecodeStep& step, const GenerateOptions& options, size_t input)
       : step_(step), options_(options), input_(input) {}
 
-  // `text` has the states of the prompt, `logits` those behind it.
+  // `text` has the states of the prompt, `logits` those after it.
   Result<Hypothesis> run(const GenerationInputs& inputs, int64_t new_tokens, TextStates text,
                          std::vector<float> logits) {
     Hypothesis found{.ids = inputs.prompts[0]};
@@ -239,7 +239,7 @@ class ContrastiveSearch {
     return {};
   }
 
-  // Takes a token into the text; false where nothing comes behind it.
+  // Takes a token into the text; false where nothing comes after it.
   Result<bool> add_token(const Likely& token, Hypothesis& found) const {
     found.ids.push_back(token.token);
     found.log_probabilities.push_back(static_cast<float>(token.log_probability));
@@ -249,7 +249,7 @@ class ContrastiveSearch {
                              : TokenVerdict::kGoOn;
     if (verdict == TokenVerdict::kCancel) {
       return cancelled(
-          message({"[generate] the caller asked to stop behind a token of input ", input_}));
+          message({"[generate] the caller asked to stop after a token of input ", input_}));
     }
     const std::vector<int64_t>& eos = options_.eos;
     return verdict == TokenVerdict::kGoOn &&

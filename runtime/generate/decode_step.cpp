@@ -100,7 +100,7 @@ void DecodeStep::find_sizes() {
   const std::vector<StagedGraph::Stage>& stages = step_->stages();
   least_lines_ = key_.shape.capacity;
   sized_.assign(stages.size(), {});
-  // What comes behind the last keys and values of all.
+  // What comes after the last keys and values of all.
   size_t last_stage = 0, last_write = 0;
   for (size_t s = 0; s < stages.size(); ++s) {
     const auto is_cache = [](const std::string& name) {

@@ -1,13 +1,13 @@
 // The decode engine: a recorded step of slots, each a token at any position of any row of the
 // cache, and the recorded pass over prompts before it. Every way to generate submits these two;
-// schedulers (GenerationPass, SlotPass, contrastive_search) differ in who feeds the next step and
-// who reads the choice.
+// schedulers (GenerationPass, SlotPass, contrastive_search) differ in what feeds the next step and
+// what reads the choice.
 #pragma once
 
 #include <memory>
 #include <span>
 
-#include "generate/kept_row.h"
+#include "generate/cached_row.h"
 #include "generate/prompt_pass.h"
 #include "recording/preparation.h"
 #include "recording/sliced_work.h"
@@ -55,7 +55,7 @@ class DecodeStep : public Preparation {
   Status write_adapters(uint32_t first, uint32_t count, std::span<const float> scales);
   // Of the cache.
   uint32_t rows() const;
-  // Sizes the dispatches of the next step for so many slots, and those after its last keys and
+  // Sizes the dispatches of the next step for `fed` slots, and those after its last keys and
   // values for the first `chosen` of them.
   Status write_groups(uint32_t fed, uint32_t chosen);
   // The same for all rows, with the table by which the GPU sizes the steps that it feeds itself.
@@ -68,7 +68,7 @@ class DecodeStep : public Preparation {
   // The same in slices: appends what there is of the prompt, then `times` whole steps.
   void add_units(Prompt prompt, int64_t times, SlicedPlan& plan);
 
-  // Workgroups of a step of so many live slots.
+  // Workgroups of a step of `live_slots` live slots.
   int64_t workgroups(uint32_t live_slots) const;
   int64_t cache_bytes() const { return cache_bytes_; }
   // How far back a row of its caches and states can be taken.

@@ -57,14 +57,14 @@ Status DraftModel::read_texts(std::span<const DraftWish> wishes,
     const DraftWish& wish = wishes[i];
     --rows_left;
     if (static_cast<int64_t>(wish.text.size()) > shape.capacity) continue;
-    KeptRow& row = rows_[wish.row];
+    CachedRow& row = rows_[wish.row];
     const size_t most = wish.text.size() - 1;
     row.trim(row.shared(wish.text.first(most), reach));
     const size_t begin = row.size();
-    // A slot stays free for every row behind.
+    // A slot stays free for every row that follows.
     const size_t end = std::min(wish.text.size(), begin + (room - rows_left));
     const bool read = end == wish.text.size();
-    // The last token is fed only where something is chosen behind it: nothing is gained before.
+    // The last token is fed only where something is chosen after it: nothing is gained before.
     const size_t fed_end = read && wish.drafts == 0 ? most : end;
     for (size_t at = begin; at < fed_end; ++at) {
       const FedToken fed{wish.row, static_cast<uint32_t>(at), wish.text[at]};
@@ -86,7 +86,7 @@ Result<bool> DraftModel::go_on(std::span<const DraftWish> wishes,
   for (size_t i = 0; i < wishes.size(); ++i) {
     const DraftWish& wish = wishes[i];
     if (drafts[i].empty() || !wants_more(wish, drafts[i].size())) continue;
-    KeptRow& row = rows_[wish.row];
+    CachedRow& row = rows_[wish.row];
     const size_t at = wish.text.size() + drafts[i].size() - 1;
     if (row.size() != at) continue;  // its last step gave no token
     fed.push_back({wish.row, static_cast<uint32_t>(at), drafts[i].back()});

@@ -1,9 +1,9 @@
 // A smaller model that drafts the next tokens of rows (Leviathan et al. 2023, "Fast Inference from
 // Transformers via Speculative Decoding"). It chooses as the request does, by the same random
-// numbers, so that it drafts the token that the large model will draw, not only a likely one.
+// numbers. So it drafts the token that the large model will sample, not only a likely one.
 #pragma once
 
-#include "generate/kept_row.h"
+#include "generate/cached_row.h"
 #include "generate/request_choice.h"
 
 namespace vkformer {
@@ -44,7 +44,7 @@ class DraftModel {
               std::span<const size_t> chosen, std::vector<std::vector<uint32_t>>& drafts);
 
   std::unique_ptr<SlotPass> pass_;
-  std::vector<KeptRow> rows_;
+  std::vector<CachedRow> rows_;
   int64_t steps_ = 0;
 };
 

@@ -57,7 +57,7 @@ Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFor
     GenerationInputs part;
     for (size_t i : items) part.prompts.push_back(read.prompts[i]);
     part.items = items;
-    // Those of a decoder behind an encoder are all as long, and its words stay together.
+    // The sequences of a decoder with an encoder have one length, and their words stay together.
     if (groups.size() == 1) part.words = std::move(read.words);
     // Images are made features of for all of them.
     if (groups.size() > 1) part.words = read.pictures.words;

@@ -23,8 +23,8 @@ class GenerationPass {
   // The same in slices: begin, the slices until none is live, collect.
   Status begin(const GenerationInputs& inputs, const GenerateOptions& options, int64_t new_tokens,
                GenerationCounters& counters);
-  // What comes next: all of it, or where the host follows the tokens so many steps, for a grammar
-  // one, whose masks are written. Nothing where no step is left.
+  // What comes next: all of it, or `steps_per_submit` steps where the host follows the tokens. With
+  // a grammar it is one step, whose masks are written. Nothing where no step is left.
   Result<SlicedPlan> next_slices(int steps_per_submit);
   // Slots that are still being decoded, of what has run; waits for it, and hands new tokens on.
   Result<uint32_t> live_slots();

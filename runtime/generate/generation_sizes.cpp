@@ -239,14 +239,14 @@ Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt
     const auto beams = static_cast<uint32_t>(key.shape.beams);
     key.groups = static_cast<uint32_t>(options.beam_groups);
     key.picks = ends * beams;
-    // Tokens of other groups may fall behind what they cost.
+    // Tokens of other groups may rank lower by their penalty.
     key.candidates = key.picks + (key.groups - 1) * beams;
   }
   if (needs_choice(options)) {
-    const bool drawn_beams = options.beams > 1 && options.choice == TokenChoice::kSampled &&
-                             options.sampling.temperature > 0;
+    const bool sampled_beams = options.beams > 1 && options.choice == TokenChoice::kSampled &&
+                               options.sampling.temperature > 0;
     key.choice =
-        drawn_beams ? GenerationKey::Choice::kSampledBeams : GenerationKey::Choice::kScored;
+        sampled_beams ? GenerationKey::Choice::kSampledBeams : GenerationKey::Choice::kScored;
     key.filters = SampleFilters::of(choice_row(options, 0, 0));
     // Rounded up, so that other words reuse the recording.
     const auto words = static_cast<uint32_t>(rule_list(token_rules(options.penalties)).size());

@@ -36,7 +36,7 @@ Status check_context(const ModelFacts& facts, const GenerateOptions& o) {
   if (context <= facts.max_target) return {};
   return invalid_argument(
       message({"[context] is ", context, " keys, but this model has positions for ",
-               facts.max_target, " tokens; use at most so many"}));
+               facts.max_target, " tokens; use no more than that"}));
 }
 
 Status check_token(const char* name, int64_t token, int64_t vocab) {

@@ -10,13 +10,13 @@ namespace vkformer {
 // A full pass of the session that generates: inputs by name to outputs by name.
 using RunPass = std::function<Result<TensorMap>(const TensorMap& inputs)>;
 
-// What a row of so many tokens is padded to, so that near lengths share a recording; families whose
-// arithmetic depends on the length are not padded.
+// The length that a row of `tokens` tokens is padded to, so that near lengths share a recording.
+// Families whose arithmetic depends on the length are not padded.
 int64_t padded_length(const ModelFacts& facts, int64_t tokens);
-// An error where logits of so many tokens in all are more than a pass hands out.
+// An error where the logits of `tokens` tokens in all are more than a pass returns.
 Status check_logits(const ModelFacts& facts, int64_t tokens, const char* what);
-// Rows of one length, padded on the right, as input_ids and attention_mask (B,T), or those of the
-// decoder of a model with an encoder, whose inputs `source` holds.
+// Rows of one length, padded on the right, as input_ids and attention_mask (B,T). For a model with
+// an encoder they are the decoder's, and `source` holds the encoder's inputs.
 TensorMap pass_inputs(const ModelFacts& facts, TensorMap source,
                       const std::vector<std::vector<int64_t>>& rows, int64_t length);
 // Row `index` of every input.

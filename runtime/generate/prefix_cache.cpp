@@ -10,8 +10,8 @@ namespace vkformer {
 namespace {
 
 // Tokens of a step, and sequences at most. One number for all calls: what a text gets must not
-// depend on how many others a call has. More would read prompts sooner, but kernels for more tokens
-// compute rows that a conversation, which goes on by one token at a time, has no use for.
+// depend on how many others a call has. More would read prompts sooner. But kernels for more tokens
+// compute rows that a conversation does not use: it goes on by one token at a time.
 constexpr int kStepTokens = 8;
 // Positions that a sequence has at least, so that a conversation does not outgrow it at once.
 constexpr int64_t kLeastCapacity = 256;

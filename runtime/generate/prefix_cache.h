@@ -1,6 +1,5 @@
 // Generates in sequences that stay in the KV cache between calls: if a prompt shares a prefix with
-// a cached one, only the tokens after that prefix are computed. A scheduler above a batch of its
-// own.
+// a cached one, only the tokens after that prefix are computed. A scheduler with its own batch.
 #pragma once
 
 #include <memory>
@@ -26,7 +25,7 @@ class PrefixCache {
 
  private:
   struct Call;
-  // Makes sure that there is a cache for so many sequences of so many tokens.
+  // Makes sure that there is a cache for `sequences` sequences of `tokens` tokens.
   Status make(int64_t sequences, int64_t tokens, const GenerateOptions& options,
               GenerationCounters& counters);
   Status run(Call& call, GenerationCounters& counters);

@@ -16,7 +16,7 @@ class RequestChoice {
   static Result<RequestChoice> create(const GenerateOptions& options, uint32_t vocab,
                                       uint32_t sequence);
 
-  // For the token behind `text`, which is the n-th that is generated, from 0.
+  // For the token after `text`, which is the n-th that is generated, from 0.
   SlotChoice at(std::span<const uint32_t> text, size_t n) const;
   // Where that one is not free: which it is. `most`: tokens that are generated at most.
   std::optional<uint32_t> forced(size_t n, size_t most) const;

@@ -15,8 +15,8 @@ namespace vkformer {
 
 struct QueueLimits {
   size_t waiting = 0;            // requests in all
-  size_t waiting_of_client = 0;  // 0: no limit of its own
-  size_t running_of_client = 0;  // 0: no limit of its own
+  size_t waiting_of_client = 0;  // 0: no limit
+  size_t running_of_client = 0;  // 0: no limit
 };
 
 struct QueuedRequest {
@@ -48,8 +48,8 @@ class RequestQueue {
     size_t running = 0;
     bool active() const { return waiting + running > 0; }
   };
-  // Lifts whoever comes back to the least served of those that stayed, so that being away earns
-  // nothing, and forgets those whom that would lift anyway.
+  // Raises the service count of a client that comes back to the least of those that stayed, so that
+  // being away earns nothing. Drops the clients that this would raise anyway.
   Client& activate(const std::string& name);
   bool may_run(const Client& client) const;
 

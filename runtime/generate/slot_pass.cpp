@@ -49,7 +49,7 @@ Status SlotPass::write_choice_words(const std::string& name, uint64_t word,
   return memory().write(name, word, values, PassMemory::InFlight::kDoesNotRead);
 }
 
-// The settings of all slots, and behind them what is masked where any is, in one piece.
+// The settings of all slots, followed by the masks where there are any, in one piece.
 Status SlotPass::write_settings(std::span<const SlotChoice> choices) {
   const uint64_t rules_at = choice_rules_at(params_);
   std::vector<uint32_t> words;

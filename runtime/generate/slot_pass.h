@@ -1,7 +1,7 @@
 // Steps that the host feeds: every slot has a token at any position of any row of the cache. So one
-// step takes the next token of some rows, a stretch of another row's prompt, and draft tokens, and
-// each gets the bits it would have got alone: all run through the same kernels, whose sums depend
-// on the slot's own position.
+// step takes the next token of some rows, a stretch of another row's prompt, and draft tokens. Each
+// gets the bits it would have got alone: all run through the same kernels, whose sums depend on the
+// slot's own position.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace vkformer {
 // Words of a slot's list of rules at most.
 inline constexpr uint32_t kSlotRuleWords = 4096;
 
-// How the token behind a fed one is chosen.
+// How the token after a fed one is chosen.
 struct SlotChoice {
   ChoiceRow settings{};
   // Bits of the tokens that may be chosen, (ceil(V/32)) words; empty: all.
@@ -40,8 +40,8 @@ class SlotPass {
   static Result<std::unique_ptr<SlotPass>> create(std::shared_ptr<const LoadedModel> model,
                                                   const StepShape& shape);
 
-  // Feeds at most shape.slots tokens and chooses what comes behind the first of them, one for
-  // each of `choices`, which `complete` may still change in their course; it costs a submit more. A
+  // Feeds at most shape.slots tokens and chooses what comes after the first of them, one for each
+  // of `choices`. `complete` may still change the choices meanwhile, which costs a submit more. A
   // NaN among a slot's logits is its log-probability; where no token may be chosen, the token is
   // VKF_NO_TOKEN.
   Result<std::vector<ChosenToken>> run(std::span<const FedToken> fed, std::span<SlotChoice> choices,

@@ -1,5 +1,5 @@
-// The encoder of an encoder-decoder, for requests of a batch: each is encoded by itself, so that it
-// gets the bits it would have got alone, and what its decoder looks at is put into its row.
+// The encoder of an encoder-decoder, for requests of a batch. Each is encoded by itself, so that it
+// gets the bits it would have got alone. What its decoder attends to is stored in its row.
 #pragma once
 
 #include <list>

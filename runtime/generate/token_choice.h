@@ -18,14 +18,14 @@ inline constexpr KernelId kScoresKernel = KernelId::token_scores_row__f32_u32_f3
 // something or keep to a grammar.
 bool needs_choice(const GenerateOptions& options);
 
-// That a vocabulary of so many tokens has one that the option [name] names.
+// An error unless a vocabulary of `vocab` tokens has the token of the option [name].
 Status check_token_id(const char* name, int64_t token, int64_t vocab);
 
 // Whether the tokens that came before count for the next one: penalties, or rules of several
 // tokens.
 bool looks_back(const PenaltyOptions& penalties);
 
-// That the settings of choice make sense for a vocabulary of so many tokens.
+// An error unless the settings of choice make sense for a vocabulary of `vocab` tokens.
 Status check_choice(const GenerateOptions& options, int64_t vocab);
 
 // Biases and bad words as rules.

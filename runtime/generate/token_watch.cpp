@@ -36,7 +36,7 @@ Status TokenWatch::follow(Row& row, int64_t id, float log_probability) {
       on_token_({row.input, row.sequence, id, static_cast<double>(log_probability)});
   if (verdict == TokenVerdict::kEnd) row.ended_at = row.seen;
   if (verdict != TokenVerdict::kCancel) return {};
-  return cancelled(message({"[generate] the caller asked to stop behind token ",
+  return cancelled(message({"[generate] the caller asked to stop after token ",
                             row.seen - prompt_end_, " of input ", row.input}));
 }
 

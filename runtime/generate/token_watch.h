@@ -20,7 +20,7 @@ class TokenWatch {
   TokenWatch(const GenerateOptions& options, const SearchParams& params,
              const std::vector<size_t>& items, uint32_t prompt_end, int64_t new_tokens);
 
-  // Reads the search buffer behind a submit after which live items have `length` positions. Gives
+  // Reads the search buffer after a submit that leaves live items with `length` positions. Gives
   // the items that end here though the search goes on with them.
   Result<std::vector<uint32_t>> read(std::span<const uint32_t> search, uint32_t length);
   // Words of the tokens that every row may choose next, (R, ceil(V/32)). Rows that cannot go on,

@@ -1,5 +1,5 @@
 // What the metadata of a GGUF file says of a model, as the configuration that its family reads in
-// config.json, and the names of its tensors.
+// config.json. The names of its tensors, too.
 //
 // Threading: pure functions.
 #pragma once

@@ -228,7 +228,7 @@ Json sequence(const char* key, Json steps) {
   return {{"type", "Sequence"}, {key, std::move(steps)}};
 }
 
-// `trims`: offsets do not cover the space in front of a word.
+// `trims`: offsets do not cover the space before a word.
 Json byte_level(bool cuts, bool trims = true) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", false},

@@ -22,7 +22,7 @@ class CompiledGrammar {
     uint8_t last_class = 0;  // included
     uint32_t to = 0;
   };
-  // A step over what a rule matches. In a tail call nothing is left to match behind it.
+  // A step over what a rule matches. In a tail call nothing is left to match after it.
   struct CallEdge {
     uint32_t rule = 0;
     uint32_t to = 0;

@@ -146,8 +146,7 @@ class GbnfParser {
     defined_[index] = true;
     VKF_CHECK(skip_space(Lines::kStay));
     if (text_.substr(at_, 3) != U"::=") {
-      return error("expected ::= behind the rule's name [" + name + "], but found " + shown() +
-                   ".");
+      return error("expected ::= after the rule's name [" + name + "], but found " + shown() + ".");
     }
     at_ += 3;
     VKF_CHECK(skip_space(Lines::kCross));
@@ -186,7 +185,7 @@ class GbnfParser {
         if (parts.empty()) return error(shown() + " has nothing in front that it could repeat.");
         if (++stacked > kMostStacked) {
           return error("one part has more than the limit of " + std::to_string(kMostStacked) +
-                       " repetitions behind it; write them as one.");
+                       " repetitions after it; write them as one.");
         }
         VKF_ASSIGN(parts.back(), parse_repeat(parts.back()));
       } else if (is_name_char(c) ||

@@ -1,8 +1,8 @@
 // The regular expressions of JSON schemas ("pattern") as grammar nodes. Needs: JsonPieces.
 //
 // Of ECMA 262: characters and their escapes (\d \w \s \D \W \S \t \n \r \v \f \xHH \uHHHH and
-// escaped punctuation), `.`, classes, groups without back references, `|`, ? * + {m} {m,} {m,n},
-// greedy or not, and ^ and $ at the two ends of the expression or of an alternative of it.
+// escaped punctuation). `.`, classes, groups without back references, `|`, and ? * + {m} {m,}
+// {m,n}, greedy or not. ^ and $ at the two ends of the expression or of an alternative of it.
 #pragma once
 
 #include <string>

@@ -138,7 +138,7 @@ uint32_t JsonPieces::array() {
   });
 }
 
-uint32_t JsonPieces::behind_comma(uint32_t part) {
+uint32_t JsonPieces::after_comma(uint32_t part) {
   return tree_.sequence({tree_.literal(","), space(), part});
 }
 
@@ -148,7 +148,7 @@ uint32_t JsonPieces::bracketed(const char* brackets, uint32_t content) {
 }
 
 uint32_t JsonPieces::list(const char* brackets, uint32_t first, uint32_t more) {
-  const uint32_t rest = tree_.repeat(behind_comma(more), 0, kNoLimit);
+  const uint32_t rest = tree_.repeat(after_comma(more), 0, kNoLimit);
   return bracketed(brackets, tree_.optional(tree_.sequence({first, rest, space()})));
 }
 

@@ -1,8 +1,8 @@
 // JsonPieces: the parts of JSON texts as grammar nodes. Needs: GrammarTree, JsonTree.
 //
-// Strings hold no half surrogate pairs and numbers at most 15 digits, 15 decimals and two digits of
-// exponent, so that every parser reads them without loss of range. White space stands behind { [ ,
-// and : and before } and ] only: a space, or a line break with at most 20 spaces or tabs.
+// Strings hold no half surrogate pairs. Numbers have at most 15 digits, 15 decimals and two digits
+// of exponent, so that every parser reads them without loss of range. White space is allowed after
+// { [ , and : and before } and ] only: a space, or a line break with at most 20 spaces or tabs.
 #pragma once
 
 #include <optional>
@@ -40,8 +40,8 @@ class JsonPieces {
   // `first` and then any number of times a comma and `more`, between brackets such as "[]"; the
   // list may be empty.
   uint32_t list(const char* brackets, uint32_t first, uint32_t more);
-  // A comma and what may stand behind it, and `part`.
-  uint32_t behind_comma(uint32_t part);
+  // A comma and what may follow it, and `part`.
+  uint32_t after_comma(uint32_t part);
   // `content` between brackets such as "[]", with space inside.
   uint32_t bracketed(const char* brackets, uint32_t content);
   uint32_t digit() { return tree_.chars({{U'0', U'9'}}); }

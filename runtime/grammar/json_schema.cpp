@@ -160,7 +160,7 @@ class SchemaCompiler {
     for (const auto& [key, value] : place.schema->members) {
       if (key == "type" || key == "enum") continue;
       return place.not_supported(key,
-                                 "stands beside enum or const; leave out the values that it "
+                                 "is next to enum or const; omit the values that it "
                                  "does not allow instead.");
     }
     std::vector<uint32_t> parts;
@@ -270,16 +270,16 @@ class SchemaCompiler {
     return pieces_.bracketed("[]", items_node(first, rest, counts));
   }
 
-  // The items of a list with their commas, and the space behind the last.
+  // The items of a list with their commas, and the space after the last.
   uint32_t items_node(const std::vector<uint32_t>& first, uint32_t rest, const Counts& counts) {
     const auto fixed = static_cast<int64_t>(first.size());
-    // Behind the last fixed item, or instead of it; then from back to front.
+    // After the last fixed item, or instead of it; then from back to front.
     const auto count_left = [](int64_t count, int64_t done) {
       return count == INT64_MAX ? count : std::max<int64_t>(count - done, 0);
     };
     const auto more = [&](int64_t done) {
       const int64_t least = count_left(counts.least, done);
-      return tree_.repeat(pieces_.behind_comma(rest), static_cast<uint32_t>(least),
+      return tree_.repeat(pieces_.after_comma(rest), static_cast<uint32_t>(least),
                           repeats(count_left(counts.most, done)));
     };
     if (fixed == 0) {
@@ -289,7 +289,7 @@ class SchemaCompiler {
     }
     uint32_t tail = counts.most > fixed ? more(fixed) : empty();
     for (int64_t i = std::min(fixed, counts.most) - 1; i > 0; --i) {
-      const uint32_t item = pieces_.behind_comma(first[static_cast<size_t>(i)]);
+      const uint32_t item = pieces_.after_comma(first[static_cast<size_t>(i)]);
       tail = tree_.sequence({item, tail});
       if (i >= counts.least) tail = tree_.optional(tail);
     }
@@ -417,10 +417,10 @@ class SchemaCompiler {
 
   // All members in order, the optional ones there or not, and commas between them.
   uint32_t members_node(const std::vector<Member>& members, uint32_t extra, int64_t most_extra) {
-    uint32_t tail = empty();  // what may stand behind member i
+    uint32_t tail = empty();  // what may follow member i
     std::vector<uint32_t> first;
     if (most_extra > 0) {
-      const uint32_t more = pieces_.behind_comma(extra);
+      const uint32_t more = pieces_.after_comma(extra);
       tail = tree_.repeat(more, 0, repeats(most_extra));
       first.push_back(tree_.sequence(
           {extra,
@@ -431,7 +431,7 @@ class SchemaCompiler {
       // A rule for every tail keeps the grammar linear in the number of properties.
       const uint32_t rest = tree_.rule(tree_.add_rule("members", "JSON schema", tail));
       const uint32_t whole = tree_.sequence({members[i].node, rest});
-      const uint32_t later = pieces_.behind_comma(whole);
+      const uint32_t later = pieces_.after_comma(whole);
       if (members[i].is_required) {
         first.clear();
         may_be_empty = false;

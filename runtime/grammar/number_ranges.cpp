@@ -47,7 +47,7 @@ uint32_t naturals_between(GrammarTree& tree, uint64_t low, uint64_t high) {
   return tree.choice(std::move(parts));
 }
 
-// Digits behind a decimal point, or some of them, and the bounds of what is left: absent where any
+// Digits after a decimal point, or some of them, and the bounds of what is left: absent where any
 // digits will do. A bound is the value 0.<digits>.
 struct DecimalLimits {
   std::optional<std::string> low;

@@ -3,11 +3,11 @@
 //
 // The method is Earley's (1970) over automata: a column holds every place of the grammar that a
 // text may have come to. Three changes make it fit for decoding token by token. A column is never
-// changed, and columns with the same places are one object, so that a text's state is one pointer,
-// copies of it are free, and equal contexts share what has been computed for them. A column keeps
-// the column behind each byte once it is known: text that repeats is matched by table. Tail calls
-// keep the caller's origin (as Leo, 1991, does for right recursion), so that what lists written as
-// right recursion leave behind does not grow.
+// changed, and columns with the same places are one object. So a text's state is one pointer,
+// copies of it are free, and equal contexts share what has been computed for them. A column stores
+// the column that follows each byte once it is known: text that repeats is matched by table. Tail
+// calls keep the caller's origin (as Leo, 1991, does for right recursion). So columns do not grow
+// with lists that are written as right recursion.
 //
 // Threading: one thread at a time, but for the columns' own reference counts.
 #pragma once
@@ -53,8 +53,8 @@ class ParseColumn {
 
   // The tokens that may come next; kept here by whoever computes them.
   std::unique_ptr<const TokenSet> tokens;
-  // Bytes to the end of the text at least, from here and behind any token that may come next; kept
-  // here by whoever computes them.
+  // Bytes to the end of the text at least, from here and after any token that may come next; the
+  // code that computes them stores them here.
   static constexpr uint64_t kUnknown = UINT64_MAX;
   uint64_t shortest_end = kUnknown;
   uint64_t furthest_end = kUnknown;
@@ -92,7 +92,7 @@ class ParseColumns {
   ParseColumn* start();
   // A column in a state of which it is not known where its rule began.
   ParseColumn* start_inside(uint32_t state);
-  // The column behind a byte, or null if no text goes on with it.
+  // The column after a byte, or null if no text goes on with it.
   ParseColumn* step(ParseColumn* column, uint8_t byte) {
     ParseColumn* const* next = column->next_.get();
     const uint8_t byte_class = grammar_.class_of_byte[byte];

@@ -14,7 +14,7 @@ namespace {
 using Kind = GrammarNode::Kind;
 using StateSet = std::vector<uint32_t>;  // sorted
 
-// A rule without calls of at most so many states is copied to where it is used.
+// A rule without calls of at most this number of states is copied to where it is used.
 constexpr uint32_t kInlineWeight = 48;
 // A repetition of more copies calls its body.
 constexpr uint32_t kManyCopies = 6;

@@ -30,8 +30,8 @@ struct Automaton {
   std::vector<State> states;
 };
 
-// Bodies of repetitions that stand for themselves, so that many copies stay small: rules behind
-// those of the tree, by node.
+// Bodies of repetitions as separate rules, so that many copies stay small: rules after those of the
+// tree, by node.
 class ExtraRules {
  public:
   explicit ExtraRules(size_t first) : first_(static_cast<uint32_t>(first)) {}
@@ -55,7 +55,7 @@ class RuleBuilder {
   Result<Automaton> build(uint32_t node);
 
  private:
-  // The state behind `node`, which begins in `from`. No edge leads back to `from`.
+  // The state after `node`, which begins in `from`. No edge leads back to `from`.
   uint32_t add(uint32_t node, uint32_t from);
   uint32_t add_chars(const GrammarNode& node, uint32_t from);
   uint32_t add_choice(const GrammarNode& node, uint32_t from);

@@ -101,7 +101,7 @@ Result<uint32_t> decimals_node(const SchemaPlace& place, const Bound& low, const
   if (whole + places > kMostDigits) {
     return place.not_supported("minimum", "and its opposite have more than " +
                                               std::to_string(kMostDigits) +
-                                              " digits together before and behind the point.");
+                                              " digits together before and after the point.");
   }
   const bool is_reversed =
       low.value != nullptr && high.value != nullptr && low.value->number > high.value->number;

@@ -1,11 +1,11 @@
 // TokenMasks: which tokens of a vocabulary may come next in a text of a grammar.
 // Needs: CompiledGrammar, ParseColumns, TokenTrie, Result.
 //
-// Whether a token may come next is decided for all tokens in one walk through their tree, which
-// omits the subtree behind a byte that does not fit. Most of the answer depends on the
-// innermost rule alone (Dong et al., 2024, "XGrammar"): it is computed once per state of the
-// grammar, together with the nodes where the rule ends inside a token. Only their subtrees are
-// walked again for each context, and what comes out is kept with the context's column.
+// Whether a token may come next is decided for all tokens in one walk through their tree. The walk
+// omits the subtree below a byte that does not fit. Most of the answer depends on the innermost
+// rule alone (Dong et al., 2024, "XGrammar"): it is computed once per state of the grammar,
+// together with the nodes where the rule ends inside a token. Only their subtrees are walked again
+// for each context, and the result is stored with the context's column.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -38,12 +38,12 @@ class TokenMasks {
              std::shared_ptr<const GrammarTokens> tokens);
 
   ColumnRef start() const { return start_; }
-  // The column behind a token's text, or null where the grammar does not allow it.
+  // The column after a token's text, or null where the grammar does not allow it.
   Result<ColumnRef> accept(const ColumnRef& column, std::string_view bytes);
   // The allowed tokens as bits, token t being bit t % 32 of word t / 32, end tokens where the text
   // may end. Good until the next call.
   Result<std::span<const uint32_t>> allowed(const ColumnRef& column);
-  // The same where at most so many tokens may follow the next one, as
+  // The same where at most `tokens` tokens may follow the next one, as
   // GrammarConstraint::allowed_within describes it.
   Result<std::span<const uint32_t>> allowed_within(const ColumnRef& column, int64_t tokens);
   // Only the tokens that end a text.
@@ -66,8 +66,8 @@ class TokenMasks {
   // Adds the tokens below a node.
   void walk_below(ParseColumn* column, size_t node);
   void add_end_tokens();
-  // Leaves in words_ the tokens behind which the text can end within so many bytes, or else those
-  // behind which it can end soonest, and gives the bytes of the soonest.
+  // Keeps in words_ the tokens after which the text can end within `most` bytes. Without such
+  // tokens, it keeps those after which the text can end soonest. Returns the bytes of the soonest.
   uint64_t keep_soon_ended(ParseColumn* column, uint64_t most);
 
   std::shared_ptr<const CompiledGrammar> grammar_;

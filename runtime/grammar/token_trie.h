@@ -16,7 +16,8 @@ namespace vkformer {
 
 class TokenTrie {
  public:
-  // A byte behind the bytes of the parent. A node's subtree are the nodes from it up to `skip`.
+  // A byte that follows the bytes of the parent. A node's subtree are the nodes from it up to
+  // `skip`.
   struct Node {
     uint32_t skip = 0;
     uint32_t first_token = 0;  // into tokens(): its own end where the next node's begin

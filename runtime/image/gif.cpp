@@ -19,7 +19,7 @@ constexpr int kLongestCode = 12;
 
 using Palette = std::array<uint8_t, 256 * 3>;
 
-// Bytes from the front; behind the end it gives zeros and remembers that.
+// Bytes from the front; after the end it gives zeros and remembers that.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -50,7 +50,7 @@ class CodeReader {
  public:
   explicit CodeReader(ByteReader& bytes) : bytes_(bytes) {}
 
-  // The next code, or -1 behind the last block.
+  // The next code, or -1 after the last block.
   int code(int bits) {
     while (count_ < bits) {
       if (left_ == 0) left_ = bytes_.byte();

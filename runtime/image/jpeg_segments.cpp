@@ -19,8 +19,8 @@ constexpr uint8_t kJfif = 0xE0, kAdobe = 0xEE;
 // Progressive files of real encoders have about ten scans; each one costs a pass over the picture.
 constexpr int kMaxScans = 256;
 constexpr uint64_t kMaxScannedPixels = uint64_t{1} << 30;
-// A block of 8 x 8 takes a bit at least, and with the oddest sampling (4 x 1 beside 1 x 4) eight
-// blocks are all there is of 32 x 32 pixels.
+// A block of 8 x 8 takes a bit at least. With the oddest sampling (4 x 1 beside 1 x 4), 32 x 32
+// pixels have eight blocks.
 constexpr uint64_t kMaxPixelsPerByte = 1024;
 
 bool is_restart(uint8_t marker) {
@@ -95,7 +95,7 @@ class JpegSegments {
   }
   Error cut() const { return broken("it ends before its end marker"); }
 
-  // The next marker, skipping what is none; 0 behind the end.
+  // The next marker, skipping what is none; 0 after the end.
   uint8_t next_marker() {
     while (left() >= 2) {
       const uint8_t marker = byte(at_ + 1);
@@ -138,11 +138,12 @@ class JpegSegments {
     return {};
   }
 
-  // The decoder behind makes pixels of data that are not there, for as long as the frame says.
+  // The decoder that follows makes pixels of data that are not there, for as long as the frame
+  // says.
   Status check_cost() const {
     if (pixels_ > kMaxPixelsPerByte * scan_bytes_) {
       return broken("it claims " + std::to_string(pixels_) + " pixels, and its scans have " +
-                    std::to_string(scan_bytes_) + " bytes, too few for so many");
+                    std::to_string(scan_bytes_) + " bytes, too few for that number");
     }
     if (pixels_ * static_cast<uint64_t>(scans_) > kMaxScannedPixels) {
       return broken(std::to_string(scans_) + " scans of " + std::to_string(pixels_) +
@@ -174,7 +175,7 @@ class JpegSegments {
     return {};
   }
 
-  // Copies entropy-coded bytes up to the marker behind them; false if the file ends first.
+  // Copies entropy-coded bytes up to the marker after them; false if the file ends first.
   bool scan_data() {
     while (left() >= 2) {
       const uint8_t next = byte(at_ + 1);

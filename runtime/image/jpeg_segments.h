@@ -1,6 +1,5 @@
-// The segments of a JPEG file, checked and freed of what decoding does not need. The decoder behind
-// trusts Huffman tables; here they are looked at first.
-// Needs: Result.
+// The segments of a JPEG file, checked and freed of what decoding does not need. The decoder that
+// follows trusts Huffman tables; here they are checked first. Needs: Result.
 #pragma once
 
 #include <cstddef>

@@ -124,7 +124,7 @@ uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// stb makes pixels of what lies behind the end, byte by byte: a header alone may claim 200 MB.
+// stb makes pixels of what follows the end, byte by byte: a header alone may claim 200 MB.
 // Fields of BITMAPCOREHEADER (12 bytes) and BITMAPINFOHEADER; run lengths (1, 2) may be shorter.
 Status check_bmp_length(std::string_view file, const std::string& name) {
   constexpr size_t kFileHeader = 14, kCoreHeader = 12, kInfoHeader = 40;

@@ -33,7 +33,7 @@
 namespace vkformer {
 namespace {
 
-// Feeds stb, and remembers whether it asked for bytes behind the end: it takes zeros for them and
+// Feeds stb, and remembers whether it asked for bytes after the end: it takes zeros for them and
 // decodes a shortened file without a word.
 struct Feed {
   std::span<const std::byte> bytes;

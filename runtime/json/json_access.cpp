@@ -11,8 +11,8 @@ namespace {
 constexpr int kMaxDepth = 64;
 
 // Whether brackets outside of strings nest deeper than the limit. Nothing deep may be built: copies
-// and destructors of a deep tree recurse. A scan of its own costs little, where the parser's
-// callback asks at the end of an object for each of its siblings.
+// and destructors of a deep tree recurse. A separate scan costs little, where the parser's callback
+// asks at the end of an object for each of its siblings.
 bool is_too_deep(std::string_view text) {
   int depth = 0;
   bool in_string = false;

@@ -300,7 +300,7 @@ Status add_table(const Module& module, const Instruction& variable, const Decora
   return {};
 }
 
-// The block behind a buffer variable: a struct, not an array of descriptors.
+// The block of a buffer variable: a struct, not an array of descriptors.
 Result<uint32_t> block_of(const Module& module, const Instruction& variable) {
   const Instruction* pointer = module.find(variable.operand(0));
   if (!pointer || pointer->op != kOpTypePointer) return malformed("a variable has no pointer type");

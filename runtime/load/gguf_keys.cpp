@@ -126,7 +126,7 @@ Status put_rotary(const RotarySetup& rotary, const StackConfig& stack, KeyWriter
   keys.real("rope.freq_base", scaling.theta);
   switch (scaling.kind) {
     case RotaryScalingKind::kDefault:
-      if (!scaling.frequencies.empty()) return keys.refused("has rotary frequencies of its own");
+      if (!scaling.frequencies.empty()) return keys.refused("has its own rotary frequencies");
       return scaling.divisors.empty() ? Status{}
                                       : keys.floats("rope_freqs.weight", scaling.divisors);
     case RotaryScalingKind::kLinear:

@@ -92,7 +92,7 @@ Result<std::vector<NamedAdapter>> open_request_adapters(
     for (const NamedAdapter& other : adapters) {
       if (other.name != choice.name) continue;
       return invalid_argument(message({"[request_adapters] Two adapters are called '", choice.name,
-                                       "'; give each a name of its own."}));
+                                       "'; give each its own name."}));
     }
     VKF_ASSIGN(AdapterFiles files, open_adapter_for(model, *make_adapter_store(choice.directory)));
     if (files.modules.empty() && files.replaced.empty()) {

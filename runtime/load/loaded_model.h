@@ -67,8 +67,8 @@ class LoadedModel {
   const std::shared_ptr<VulkanDevice>& device() const { return device_; }
   const ModelFamily& family() const { return *family_; }
   const std::vector<PackedWeight>& weights() const { return weights_; }
-  // Who has which layers, where several devices have them; null: one device has all. A model that
-  // is split has no weights of its own, its parts have them.
+  // Which device has which layers, where several have them; null: one device has all. A model that
+  // is split holds no weights; its parts hold them.
   const ModelSplit* split() const { return split_.get(); }
   // Memory of weight `index`; none where another part has it.
   BufferSpan weight_memory(uint32_t index) const { return spans_[index]; }

@@ -32,7 +32,7 @@ struct SplitDemand {
   uint32_t lanes = 1;  // parts of a batch under way at once
   double rows = 1;     // texts of a lane, which a step computes together
   double tokens = 0;   // that are kept of each text
-  // kAll: every member gets a part. kBest: behind a slow link a member is omitted.
+  // kAll: every member gets a part. kBest: a member with a slow link is omitted.
   enum class Members : uint8_t { kAll, kBest } members = Members::kBest;
 };
 

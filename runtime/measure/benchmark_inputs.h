@@ -27,8 +27,8 @@ class BenchmarkInputs {
 
   // Uniform in [-1, 1). -> (rows, columns)
   TensorId uniform(const std::string& name, int64_t rows, int64_t columns);
-  // A weight (K, N), uniform with variance 1 / (3 K), so that products of unit inputs stay small,
-  // laid out as weights/pack.cpp does it: rows padded to a multiple of 8 columns.
+  // A weight (K, N), uniform with variance 1 / (3 K), so that products of unit inputs stay small.
+  // It is laid out as weights/pack.cpp does it: rows padded to a multiple of 8 columns.
   enum class Bias : uint8_t { kNo, kYes };
   LinearWeight linear(const std::string& name, int64_t k, int64_t n, MatrixFormat format,
                       Bias bias);

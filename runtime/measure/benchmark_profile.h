@@ -1,4 +1,4 @@
-// The profile behind vkformer/benchmark.h: what every dispatch took, whatever submitted it.
+// The profile of vkformer/benchmark.h: the time of every dispatch, whatever submitted it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The benchmarks behind vkformer/benchmark.h. Every input is random from fixed seeds, so that a
+// The benchmarks of vkformer/benchmark.h. Every input is random from fixed seeds, so that a
 // hash names a device's arithmetic.
 #pragma once
 

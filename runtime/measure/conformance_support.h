@@ -13,9 +13,9 @@ namespace vkformer {
 
 VKFORMER_API const DeviceCaps& capabilities_of(const Device& device);
 
-// Leaves these kernels, and those omitted already, out of every plan on this device and driver
-// from now on, and returns the file that says so; none: takes all of that back. Plans that were
-// made before stay as they are. An error where the device keeps no cache.
+// Omits these kernels, and those omitted already, from every plan on this device and driver from
+// now on. Returns the file that says so. An empty list takes all of that back. Plans that were made
+// before stay as they are. An error where the device keeps no cache.
 VKFORMER_API Result<std::string> demote_kernels(const Device& device,
                                                 const std::vector<KernelId>& kernels);
 

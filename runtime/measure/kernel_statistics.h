@@ -1,5 +1,5 @@
-// The statistics of compiled kernels behind vkformer/benchmark.h: what drivers call by many names,
-// by one.
+// The statistics of compiled kernels for vkformer/benchmark.h: one name for what drivers call by
+// many.
 #pragma once
 
 #include <memory>

@@ -101,11 +101,11 @@ std::string fault_of(const std::shared_ptr<VulkanDevice>& device, DeviceCaps cap
   return {};
 }
 
-// One attention whose scores differ by so much that a query takes the value of one key or, halfway
-// between two of them, the mean of both: all of it exact in f16, but for one element of a value,
-// and one of a query that alone decides which key its row takes. Key j has the digits a and b of 8
-// a + b, over and over: (2 a, -a^2, 2 b, -b^2) times (x, 1, y, 1) is largest where a is x and b is
-// y.
+// One attention whose scores differ enough that a query takes the value of one key or, halfway
+// between two of them, the mean of both. All of it is exact in f16, with two exceptions: one
+// element of a value, and one of a query that alone decides which key its row takes. Key j has the
+// digits a and b of 8 a + b, over and over. The product of (2 a, -a^2, 2 b, -b^2) and (x, 1, y, 1)
+// is largest where a is x and b is y.
 struct AttentionProof {
   static constexpr int64_t kKeys = 63, kWidth = 41, kValueWidth = 35;
   static constexpr int64_t kPreferred = 3;  // by the last query
@@ -182,7 +182,7 @@ Result<std::vector<float>> run(const AttentionProof& proof,
   return ran.outputs.at("y").to_floats();
 }
 
-// What is wrong with attention of so many queries; empty where nothing is.
+// What is wrong with attention of this number of queries; empty where nothing is.
 std::string fault_of(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
                      int64_t queries) {
   const AttentionProof proof{queries};

@@ -9,10 +9,10 @@
 namespace vkformer {
 
 // Multiplies integers by every choice with matrix units that the table has for a device of these
-// capabilities (the device's own, or what a test makes of them), and compares every bit; runs an
-// attention whose queries choose keys by every choice likewise. A kernel that fails is omitted from
-// all plans of this device from then on, with a note and a warning. To be called before the device
-// is shared between threads.
+// capabilities, and compares every bit. The capabilities are the device's own, or what a test makes
+// of them. Likewise runs an attention whose queries choose keys, by every choice. A kernel that
+// fails is omitted from all plans of this device from then on, with a note and a warning. To be
+// called before the device is shared between threads.
 void prove_matrix_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps);
 
 }  // namespace vkformer

@@ -1,4 +1,4 @@
-// One plan with memory of its own, submitted again and again: what benchmarks measure.
+// One plan with its own memory, submitted again and again: what benchmarks measure.
 #pragma once
 
 #include <memory>

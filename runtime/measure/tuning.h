@@ -1,4 +1,4 @@
-// The tuner behind vkformer/tuning.h.
+// The tuner of vkformer/tuning.h.
 #pragma once
 
 #include <memory>

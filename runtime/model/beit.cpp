@@ -1,6 +1,6 @@
-// BEiT (Bao et al., 2021): a ViT without biases of keys, whose layers add a learned bias for each
-// difference of row and column to the scores, and which pools the mean of the patches. Pictures may
-// have any size: biases and positions are resized.
+// BEiT (Bao et al., 2021): a ViT without biases of keys, which pools the mean of the patches. Its
+// layers add a learned bias to the scores for each difference of row and column. Images may have
+// any size: biases and positions are resized.
 #include "base/message.h"
 #include "model/blocks/picture_tokens.h"
 #include "model/blocks/stack_attention.h"

@@ -1,6 +1,6 @@
 // BigBird (Zaheer et al., "Big Bird: Transformers for longer sequences", 2020): a BERT whose blocks
-// of tokens see the first and the last block, their neighbors and a few random ones, in time
-// linear in their number.
+// of tokens attend to the first and the last block, their neighbors and a few random ones. Its time
+// is linear in the number of blocks.
 #include <algorithm>
 #include <cmath>
 
@@ -48,7 +48,7 @@ class BigBirdForm : public EncoderForm {
     return c_.sparse && tokens > (5 + 2 * c_.random) * c_.block;
   }
   Rows seen_blocks(int64_t count, int64_t slices, const std::vector<int64_t>& random) const;
-  // Words of a block map with patterns of its own in every head, at the most.
+  // Words of a block map with separate patterns in every head, at the most.
   size_t map_words(int64_t count) const;
   Status read_patterns(const TensorMap& inputs, ForwardInputs& result) const;
   Status read_question(const TensorMap& inputs, ForwardInputs& result) const;
@@ -205,8 +205,8 @@ Result<StackRun::Attend> BigBirdForm::begin_pass(ModelBuilder& b, const StackCon
   const auto visited = static_cast<uint32_t>((2 * n + (n - 2) * (5 + c_.random)) / n * c_.block);
   // A group of queries touches one of those two, but where both are few tokens, and blocks of 5 +
   // r.
-  const auto most = static_cast<uint32_t>(
-      n * c_.block + (int64_t{kQueryNeighbours} + 2 * c_.block) * (5 + c_.random));
+  const auto most = static_cast<uint32_t>(n * c_.block + (int64_t{kQueryNeighbors} + 2 * c_.block) *
+                                                             (5 + c_.random));
   return StackRun::Attend([terms, visited, most](const LayerSite& site, TensorId, TensorId qkv) {
     const StackTerms& own = terms[terms.size() == 1 ? 0 : static_cast<size_t>(site.layer)];
     AttentionAttrs attrs = own_attrs(site);

@@ -38,7 +38,7 @@ constexpr ClipKind kClip = {"clip", "CLIP", 49408, 512,          2048, 8,    77,
                             768,    12,     32,    "quick_gelu", 1e-5, false};
 constexpr ClipKind kSiglip = siglip_kind("siglip", "Siglip", false);
 constexpr ClipKind kSiglip2 = siglip_kind("siglip2", "Siglip2", true);
-// SigLIP's tower, with defaults of its own, in Idefics3 and SmolVLM.
+// SigLIP's tower in Idefics3 and SmolVLM, which have other defaults.
 constexpr ClipKind kIdefics3 = {"idefics3", "Idefics3",          32000, 768, 3072, 12, 64, 1152, 16,
                                 32,         "gelu_pytorch_tanh", 1e-6,  true};
 constexpr int64_t kOldEnd = 2;  // eos_token_id of configurations before it was right

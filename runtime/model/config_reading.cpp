@@ -78,7 +78,7 @@ Status read_choice(const JsonConfig& config, const JsonConfig& generation, Gener
   return {};
 }
 
-// Searches: contrastive where nothing is drawn and there are no beams, as transformers has it.
+// Searches: contrastive without sampling and without beams, as transformers has it.
 Status read_search(const JsonConfig& config, const JsonConfig& generation, GenerationFacts& facts) {
   const auto from = [&](const std::string& key) -> const JsonConfig& {
     return holder(config, generation, key);

@@ -1,5 +1,6 @@
-// DeepSeek-V3 (DeepSeek-AI, 2024): keys and values out of one narrow latent (DeepSeek-V2), layers
-// of experts that rows choose by sigmoids within groups, and one expert that every row takes.
+// DeepSeek-V3 (DeepSeek-AI, 2024): keys and values out of one narrow latent (DeepSeek-V2). In
+// layers of experts, rows choose some by sigmoids within groups, and every row takes one shared
+// expert.
 #include <cmath>
 
 #include "base/message.h"

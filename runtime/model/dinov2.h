@@ -1,5 +1,5 @@
-// The encoder of DINOv2 (Oquab et al., 2023) and of its form with registers (Darcet et al., 2023),
-// by itself or inside a model that reads its states.
+// The encoder of DINOv2 (Oquab et al., 2023) and of its form with registers (Darcet et al., 2023).
+// It runs by itself or inside a model that reads its states.
 #pragma once
 
 #include "model/blocks/picture_layers.h"

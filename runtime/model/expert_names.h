@@ -13,13 +13,13 @@ struct ExpertNames {
   std::string router = "gate";  // module (X, D)
   bool router_bias = false;
   std::string choice = "gate.e_score_correction_bias";  // tensor (X), with choice_bias
-  // Modules of one expert, behind "experts.3.": gates, what they let through, and the way back.
+  // Modules of one expert, after "experts.3.": the gate, up and down projections.
   std::vector<std::string> up = {"gate_proj", "up_proj"};
   std::string down = "down_proj";
   // Tensors of all experts, [gate | up] and down, which newer files have instead.
   std::string all_up = "experts.gate_up_proj";
   std::string all_down = "experts.down_proj";
-  WeightRow::Axes axes = WeightRow::Axes::kOutIn;  // of these tensors, behind (X)
+  WeightRow::Axes axes = WeightRow::Axes::kOutIn;  // of these tensors, after (X)
   // Gate and up lie by turns in the tensor of all, which has biases "<tensor>_bias" (GPT-OSS).
   // Modules of one expert, which GGUF files give, have biases then, too.
   enum class Turns : uint8_t { kNo, kYes } turns = Turns::kNo;

@@ -64,7 +64,7 @@ void scale_row(const Multipliers& m, int64_t queries, int64_t keys, const StateS
   } else if (row.name.ends_with(".mix.out")) {
     fill(scales, row.rows, m.state_out);
   } else if (row.name.ends_with(".ffn.up")) {
-    // Pairs of a gate and what it lets through.
+    // Pairs of a row of the gate projection and one of the up projection.
     for (int64_t i = 0; i < row.rows; ++i) scales.push_back(i % 2 == 0 ? m.gate : 1.0f);
   } else if (row.name.ends_with(".ffn.down")) {
     fill(scales, row.rows, m.down);

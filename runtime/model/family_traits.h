@@ -14,7 +14,7 @@ struct FamilyTraits {
   SourceKind source = SourceKind::kTokens;
   std::span<const HeadKind> heads;          // of the models that load
   MapCoverage maps = MapCoverage::kLayers;  // attention maps that a pass hands out
-  // What makes its inputs of texts, pictures and sounds: a model of tokenizer.json ("WordPiece"),
+  // What makes its inputs of texts, images and audio: a model of tokenizer.json ("WordPiece"),
   // or the processor's part of preprocessor_config.json.
   const char* inputs = "";
 

@@ -252,7 +252,7 @@ Result<GatoSizes> read_gato_inputs(const GatoTokens& tokens, int64_t most, const
                  " tokens a time step, but this model has embeddings for ", tokens.most_seen,
                  "; use smaller pictures or fewer observations"}));
   }
-  // The last action that is chosen needs no position of its own.
+  // The last action that is chosen needs no position.
   const int64_t chosen = s.acts() ? s.context() + s.actions - 1 : 0;
   const int64_t needed = std::max(s.tokens(), chosen);
   if (needed > most) {

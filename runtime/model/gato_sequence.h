@@ -38,7 +38,7 @@ struct GatoSizes {
   int64_t patches() const { return rows * columns; }
   int64_t seen() const { return patches() + continuous + discrete; }
   int64_t tokens() const { return text + steps * (seen() + 1) + acted_steps * actions; }
-  // Behind the last separator.
+  // The positions up to the last separator and the actions after it.
   int64_t context() const {
     return text + steps * (seen() + 1) + std::min(acted_steps, steps - 1) * actions;
   }
@@ -63,9 +63,9 @@ std::vector<GatoSlot> gato_slots(const GatoSizes& sizes);
 std::vector<std::string> gato_input_names();
 
 // Reads text_ids (B, S), pixel_values (B, steps, C, height, width), continuous_observations and
-// discrete_observations (B, steps, any), continuous_actions (B, acted steps, A), each of which may
-// be absent, into the words input_ids (tokens but for patches), token_ids and pixel_values. `most`
-// is the number of positions.
+// discrete_observations (B, steps, any), and continuous_actions (B, acted steps, A). Each may be
+// absent. Adds the words input_ids (tokens except patches), token_ids and pixel_values. `most` is
+// the number of positions.
 Result<GatoSizes> read_gato_inputs(const GatoTokens& tokens, int64_t most, const TensorMap& inputs,
                                    FeedWords& words);
 

@@ -1,6 +1,6 @@
-// Gemma 3 with pictures (Gemma Team, 2025): patches of a SigLIP tower, averaged over squares of
-// them, through a norm and a projection into the prompt, where tokens of one picture see each other
-// both ways, in layers with windows, too.
+// Gemma 3 with images (Gemma Team, 2025). Patches of a SigLIP tower, averaged over squares of them,
+// go through a norm and a projection into the prompt. There the tokens of one image attend to each
+// other both ways, in layers with windows, too.
 #include <cmath>
 
 #include "base/message.h"
@@ -55,7 +55,7 @@ Result<PicturePrompt::Features> Gemma3Pictures::build(ModelBuilder& b,
   const int64_t n = more[0];
   VKF_ASSIGN(const std::vector<TensorId> states,
              tower().layer_states(b, n, {tower().stack.layers}));
-  // The patches of each square behind each other, then their mean.
+  // The patches of each square, one after the other, then their mean.
   const int64_t k = square(), side = pooled_side(), all = tower().embedding.tokens();
   std::vector<uint32_t> order;
   for (int64_t i = 0; i < n; ++i) {

@@ -1,6 +1,6 @@
 // Idefics3 (Laurencon et al., 2024) and SmolVLM (Marafioti et al., 2025): patches of a SigLIP tower
-// for pictures of any size, squares of them side by side (pixel shuffle), one linear layer, and a
-// decoder with LLaMA's layers.
+// for images of any size. Squares of them side by side (pixel shuffle) go through one linear layer
+// into a decoder with LLaMA's layers.
 #include <algorithm>
 
 #include "base/message.h"

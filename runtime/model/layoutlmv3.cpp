@@ -1,6 +1,6 @@
-// LayoutLMv3 (Huang et al., 2022): a RoBERTa whose embedding adds where each token's box stands on
-// its page, with the patches of the page's picture after the tokens, and biases of scores by the
-// distances of order, left edges and lower edges.
+// LayoutLMv3 (Huang et al., 2022): a RoBERTa whose embedding adds where each token's box is on its
+// page. The patches of the page's image follow the tokens. Scores get biases by the distances of
+// order, left edges and lower edges.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,6 +1,6 @@
 // LLaMA (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen2 (Yang et al., 2024), Gemma,
-// Gemma 2 and Gemma 3 (Gemma Team, 2024 and 2025): rotary positions, RMSNorm, grouped keys and
-// values, a gated feed-forward layer.
+// Gemma 2 and Gemma 3 (Gemma Team, 2024 and 2025). They have rotary positions, RMSNorm, grouped
+// keys and values, and a gated feed-forward layer.
 #include "model/llama.h"
 
 #include <algorithm>
@@ -348,7 +348,7 @@ Status read_gemma(const JsonConfig& config, DecoderConfig& block) {
 }
 
 // What Gemma 2 and 3 share: norms after attention and feed-forward layer, capped logits, and a
-// scale of scores of its own.
+// scale of scores that the file gives.
 Status read_gemma_scores(const JsonConfig& config, DecoderConfig& block) {
   StackConfig& stack = block.stack;
   stack.after_norm = StackConfig::AfterNorm::kYes;

@@ -26,7 +26,7 @@ struct LlamaNames {
   const char* q_norm = "q_norm";
   const char* k_norm = "k_norm";
   const char* ffn = "mlp";
-  // Of a gated feed-forward layer: gates and what they let through, or both in one module.
+  // Of a gated feed-forward layer: the gate and the up projection, or both in one module.
   std::vector<std::string> gate_up = {"gate_proj", "up_proj"};
   const char* down = "down_proj";
   const char* final_norm = "norm";

@@ -1,5 +1,5 @@
-// LLaVA (Liu et al., 2023): patches of pictures, as a CLIP or SigLIP tower leaves them behind one
-// or several of its layers, through two linear layers into the prompt of a decoder.
+// LLaVA (Liu et al., 2023): patches of images go through two linear layers into the prompt of a
+// decoder. They are the states of a CLIP or SigLIP tower after one or several of its layers.
 #include <algorithm>
 
 #include "base/message.h"
@@ -105,7 +105,7 @@ Result<std::unique_ptr<ModelFamily>> load_llava(const ModelFiles& files) {
   LlavaConfig c;
   VKF_ASSIGN(c.width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
   VKF_ASSIGN(c.tower, read_state_tower(vision, "clip_vision_model"));
-  // Also behind the last layer the states are read before the tower's norm.
+  // After the last layer, too, the states are read before the tower's norm.
   c.tower.last_norm = PictureTower::LastNorm::kNo;
   VKF_CHECK(read_layers(config, c));
   VKF_ASSIGN(const std::string select,

@@ -105,13 +105,13 @@ struct ModelFacts {
   SentenceFacts sentence;
   std::vector<std::string> labels;  // of a classifying head, by class
   // How logits of objects become scores: those of all classes and one for none sum to 1, or each
-  // class has one of its own.
+  // class has a separate one.
   enum class Objects : uint8_t { kSoftmax, kSigmoid } objects = Objects::kSoftmax;
-  // How logits of similarity become probabilities: those of all texts sum to 1, or each text has
-  // one of its own.
+  // How logits of similarity become probabilities: those of all texts sum to 1, or each text has a
+  // separate one.
   enum class Similarity : uint8_t { kSoftmax, kSigmoid } similarity = Similarity::kSoftmax;
-  // kExact: how long a prompt is changes what is computed of it (rotary frequencies that depend on
-  // the length), so that recordings are made for its very length, not for a rounded one.
+  // kExact: the length of a prompt changes what is computed (rotary frequencies that depend on it).
+  // So recordings are made for the exact length, not for a rounded one.
   enum class Prompts : uint8_t { kRounded, kExact } prompts = Prompts::kRounded;
   // Whether a generation may forget keys (StepShape::context). kNo: it has no cache of a decoder
   // alone; kInTable: yes, but no longer than a table of positions; kFree: as long as one likes.
@@ -122,8 +122,8 @@ struct ModelFacts {
   // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
   // on are keys and values by position, and such states.
   enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
-  // kSeen: tokens that the mask omits change what the others become (patterns or landmarks
-  // that depend on the length), so that a pass runs on just the tokens that it is given.
+  // kSeen: masked tokens change what the others become (patterns or landmarks that depend on the
+  // length). So a pass runs on just the tokens that it is given.
   enum class Padding : uint8_t { kUnseen, kSeen } padding = Padding::kUnseen;
   ImagePromptFacts images;
   // Of a model that speaks: samples a second, and whose voices it has; 0: only its own.
@@ -226,8 +226,9 @@ struct StepShape {
   // Rows of a step, each a token with its own position; several may be of one cache row. 0: a step
   // takes one token of every row.
   int64_t slots = 0;
-  // Tokens that one step may take of a row beyond the first: where keys give way to others, so many
-  // more lines are kept, so that no query misses one that its own later token step overwrote.
+  // Tokens that one step may take of a row beyond the first. Where keys give way to others, the
+  // cache has this number of lines more. So no query misses a key that a later token of its step
+  // overwrote.
   int64_t ahead = 0;
   // Tokens that a row of slots may go back, of what layers carry as states.
   int64_t back = 0;
@@ -295,8 +296,8 @@ class ModelFamily {
   // Pictures in the prompts of a generation from `tokens`; nothing where a family reads none.
   virtual Result<PromptPictures> read_pictures(const TensorMap& inputs,
                                                const PromptTokens& tokens) const;
-  // Features that an image of so many pixels, as its processor made it, becomes; an error where the
-  // family reads none of that size.
+  // The number of features of an image of height x width pixels, as its processor made it; an error
+  // where the family reads none of that size.
   virtual Result<int64_t> image_tokens(int64_t height, int64_t width) const;
   // T of build_prompt: P - 1, for the last token of a prompt is a step's; P where tokens of a
   // prompt see later ones.
@@ -312,14 +313,14 @@ class ModelFamily {
   virtual Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                                const ForwardTaps& taps) const = 0;
   // Of Passes::kTwo: what the second pass reads, from the caller's inputs and the outputs of the
-  // first, of which those that are not for the caller are taken away. Its outputs are added to the
-  // rest.
+  // first. Outputs of the first that are not for the caller are removed. The outputs of the second
+  // are added to the rest.
   virtual Result<ForwardInputs> second_inputs(const TensorMap& inputs, TensorMap& outputs) const;
   // The second pass, of sizes that second_inputs gave.
   virtual Status build_second(ModelBuilder& builder, const ForwardShape& shape) const;
-  // What a generation does before its first step: the encoder, whose keys and values are cross_kv.l
-  // (B,S,2 Hkv E) per decoder layer, and the first P - 1 positions of the prompt, whose keys and
-  // values go into self_kv.l (R,lines,2 Hkv E). kUnsupported where a family does not generate.
+  // What a generation does before its first step: the encoder and the first P - 1 positions of the
+  // prompt. The encoder's keys and values are cross_kv.l (B,S,2 Hkv E) per decoder layer. Those of
+  // the prompt go into self_kv.l (R,lines,2 Hkv E). kUnsupported where a family does not generate.
   virtual Status build_prompt(ModelBuilder& builder, const StepShape& shape) const;
   // One decoding step up to the logits. Externals: step_ids (R) U32, key_mask, cross_kv.l,
   // self_kv.l, ancestry (words), decode_state.

@@ -233,8 +233,8 @@ Status Perceiver::read_inputs(const TensorMap& inputs, ForwardInputs& result) co
 // --- Graph
 // ----------------------------------------------------------------------------------------
 
-// (height * width, 258): row and column from -1 to 1, then sin and cos of pi f times them, for 64
-// frequencies f from 1 to half the pixels a side (Jaegle et al., 2021, section 3.2).
+// (height * width, 258): row and column from -1 to 1, then sin and cos of pi f times them. The 64
+// frequencies f go from 1 to half the pixels a side (Jaegle et al., 2021, section 3.2).
 std::vector<float> fourier_positions(int64_t height, int64_t width) {
   const auto at = [](int64_t index, int64_t count) {
     if (count == 1) return -1.0;

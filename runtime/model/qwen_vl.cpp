@@ -59,7 +59,7 @@ int64_t patches_of(std::span<const int64_t> more) {
   return patches;
 }
 
-// A word list of documents (score_terms.h), each of so many tokens.
+// A word list of documents of these lengths in tokens (score_terms.h).
 std::vector<uint32_t> document_words(const std::vector<int64_t>& lengths) {
   std::vector<uint32_t> first, end;
   uint32_t at = 0;

@@ -383,7 +383,7 @@ Status Reformer::build_forward(ModelBuilder& b, const ForwardShape& shape,
   const StackConfig& s = config_.stack;
   VKF_ASSIGN(const int64_t padded, padded_length(shape.source));
   Pass pass{b, shape.batch, padded, shape.source, kNoTensor, {}, taps};
-  // Without inputs (plans), nothing is masked but what padding masks, and rotations are drawn.
+  // Without inputs (plans), nothing is masked but what padding masks, and rotations are sampled.
   pass.given.assign(static_cast<size_t>(s.layers), 0);
   bool masked = pass.tokens != pass.shown;
   if (shape.more.size() == kFirstLayer + pass.given.size()) {

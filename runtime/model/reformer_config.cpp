@@ -24,11 +24,11 @@ Result<int64_t> get_count(const JsonConfig& config, const std::string& key, int6
 }
 
 Result<ReformerChunks> read_chunks(const JsonConfig& config, const std::string& kind) {
-  constexpr int64_t kMostNeighbours = 4096;
+  constexpr int64_t kMostNeighbors = 4096;
   ReformerChunks chunks;
   VKF_ASSIGN(chunks.length, get_size_or(config, kind + "_attn_chunk_length", 64, kMostPositions));
-  VKF_ASSIGN(chunks.before, get_count(config, kind + "_num_chunks_before", 1, kMostNeighbours));
-  VKF_ASSIGN(chunks.after, get_count(config, kind + "_num_chunks_after", 0, kMostNeighbours));
+  VKF_ASSIGN(chunks.before, get_count(config, kind + "_num_chunks_before", 1, kMostNeighbors));
+  VKF_ASSIGN(chunks.after, get_count(config, kind + "_num_chunks_after", 0, kMostNeighbors));
   return chunks;
 }
 

@@ -34,7 +34,7 @@ struct ReformerConfig {
   bool has(Kind kind) const;
   // The tokens that a pass over `tokens` runs: padded to whole chunks, unless they fit into one.
   int64_t padded(int64_t tokens) const;
-  // Whether an LSH layer hashes so many (padded) tokens: those of one chunk see each other anyway.
+  // Whether an LSH layer hashes `padded` tokens: those of one chunk attend to each other anyway.
   bool hashes(int64_t padded) const { return padded > lsh.length; }
   // Factors of the number of buckets for that many (padded) tokens.
   std::vector<uint32_t> bucket_factors(int64_t padded) const;

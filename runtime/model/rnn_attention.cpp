@@ -113,7 +113,7 @@ void add_alignment_rows(WeightTable& table, const AlignmentConfig& a) {
   }
   if (a.window == Window::kPredictive) {
     table.rows.push_back(plain_linear_row("attention.place", {"W_p"}, d, d));
-    table.rows.push_back(plain_linear_row("attention.centre", {"v_p"}, 1, d));
+    table.rows.push_back(plain_linear_row("attention.center", {"v_p"}, 1, d));
   }
 }
 

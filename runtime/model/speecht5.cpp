@@ -1,6 +1,6 @@
-// SpeechT5 for speech recognition (Ao et al., 2021): samples of sound through wav2vec 2.0's
-// convolutions into a post-norm encoder with relative keys (Shaw et al., 2018), and a text decoder
-// with sinusoidal positions.
+// SpeechT5 for speech recognition (Ao et al., 2021): samples of audio go through wav2vec 2.0's
+// convolutions into a post-norm encoder with relative keys (Shaw et al., 2018). A text decoder with
+// sinusoidal positions follows.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
 // T5 (Raffel et al., 2020) with its kin T5 v1.1, Flan-T5 and mT5: pre-norm stacks with RMS norms,
-// without any bias and without a scale of the scores, and positions as a bias by distance that all
+// without any bias and without a scale of the scores. Positions are a bias by distance that all
 // layers of a stack share. A T5EncoderModel is the encoder alone.
 #include <cmath>
 
@@ -201,8 +201,8 @@ Result<T5Buckets> read_buckets(const JsonConfig& config) {
   return t5;
 }
 
-// Whether the states are multiplied by D^-0.5 before the head, which T5 v1.1 does not do and says
-// by not tying its embeddings. mT5 never does.
+// D^-0.5 where the states are multiplied by it before the head, else 1. T5 v1.1 does not multiply,
+// and its files say so by not tying the embeddings. mT5 never does.
 Result<float> read_head_scale(const JsonConfig& config, const StackConfig& stack) {
   VKF_ASSIGN(bool tied, config.get_bool_or("tie_word_embeddings", true));
   VKF_ASSIGN(bool scaled, config.get_bool_or("scale_decoder_outputs", tied));

@@ -277,7 +277,7 @@ Status read_decoder(const JsonConfig& config, const PictureEncoder& encoder, Mod
     if (type != "trocr" || block.decoder.memory_width != encoder.width()) {
       return unsupported(message({"[decoder.cross_attention_hidden_size] in ", config.where(),
                                   " is ", block.decoder.memory_width,
-                                  ", which leaves out the projection between an "
+                                  ", which omits the projection between an "
                                   "encoder of width ",
                                   encoder.width(), " and a ", type, " of width ",
                                   block.decoder.width, ", which needs one"}));

@@ -1,7 +1,7 @@
 // VITS (Kim et al., 2021, "Conditional variational autoencoder with adversarial learning for
 // end-to-end text-to-speech"): a text spoken. A Transformer with relative positions (Shaw et al.,
-// 2018) reads letters or phonemes, flows (Durkan et al., 2019) or convolutions tell how many frames
-// each is spoken, and a second pass makes a waveform of the frames: residual coupling flows over
+// 2018) reads letters or phonemes. Flows (Durkan et al., 2019) or convolutions tell for how many
+// frames each is spoken. A second pass makes a waveform of the frames: residual coupling flows over
 // WaveNets (van den Oord et al., 2016), then HiFi-GAN.
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // wav2vec 2.0 with Conformer layers (Baevski et al., 2020, "wav2vec 2.0"; Gulati et al., 2020,
-// "Conformer"): frames of sound by convolutions, then layers of attention and convolution, and a
-// character for each frame (Graves et al., 2006) where it has such a head.
+// "Conformer"): frames of audio by convolutions, then layers of attention and convolution. A CTC
+// head, where it has one, gives a character for each frame (Graves et al., 2006).
 #include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/distance_bias.h"

@@ -30,8 +30,8 @@ inline WeightRow biased_row(bool bias, std::string name, const std::vector<std::
               : plain_linear_row(std::move(name), modules, n, k);
 }
 
-// The same matrix of gates, then what they let through, by pairs of one of each: as gated linear
-// layers take it.
+// The same matrix of the gate projection, then the up projection, by pairs of a row of each: as
+// gated linear layers take it.
 inline WeightRow in_gate_pairs(WeightRow row) {
   const auto half = static_cast<uint32_t>(matrix_rows(row) / 2);
   row.row_order.resize(2 * size_t{half});

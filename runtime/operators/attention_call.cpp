@@ -67,7 +67,7 @@ Result<Tensor> read_head_bias(const OperatorArguments& arguments, const char* na
                          ", but must be (H, E) = " + shape_text(shape) + ".");
 }
 
-// Puts the relative positions behind K and V.
+// Puts the relative positions after K and V.
 Status read_relative(const OperatorArguments& arguments, const Shape& q, int64_t value_width,
                      AttentionAttrs& attrs, Joined& kv) {
   const bool biased =

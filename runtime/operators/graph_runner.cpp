@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kPoisonWord = 0x7fc0dead;  // a quiet NaN
 constexpr uint32_t kGuardWord = 0x6a5dca4e;
-constexpr uint64_t kGuardBytes = 1024;  // before and behind every tensor; a multiple of 256
+constexpr uint64_t kGuardBytes = 1024;  // before and after every tensor; a multiple of 256
 
 // A graph on its way: its plan, and memory for what the recording does not hold itself.
 struct Run {
@@ -52,8 +52,8 @@ Status upload_input(Run& run, size_t index) {
   return run.device.upload(*run.buffers[index], run.guard(), padded);
 }
 
-// Behind a tensor its binding goes on into the guard, so that what a shader writes too far lands
-// there; uniform blocks, which nothing writes, end where they end.
+// A tensor's binding goes on into the guard after it, so that what a shader writes too far lands
+// there. Uniform blocks, which nothing writes, end where they end.
 uint64_t bound_guard(const Run& run, size_t index) {
   const uint64_t most = run.device.caps().limits.max_storage_range;
   const bool fits = run.written[index] != 0 && run.bytes[index] + kGuardBytes <= most;

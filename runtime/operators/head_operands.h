@@ -1,5 +1,5 @@
-// Q, K and V of a call one after the other in one tensor, for the attention operators that are
-// linear in the number of keys: linear_attention, performer_attention and linformer_attention.
+// Q, K and V of a call, one after the other in one tensor. The attention operators that are linear
+// in the number of keys use it: linear_attention, performer_attention and linformer_attention.
 #pragma once
 
 #include "operators/operator_arguments.h"

@@ -69,7 +69,7 @@ class OperatorArguments {
 Result<int64_t> row_width(const OperatorArguments& arguments, const Tensor& x);
 // An error unless every dimension is within what kernels count in.
 Status check_dimensions(const OperatorArguments& arguments, const char* name, const Shape& shape);
-// An error unless inputs (B, H, S, ...) of so many columns together have offsets of 32 bits.
+// An error unless inputs (B, H, S, ...) of `width` columns together have offsets of 32 bits.
 Status check_elements(const OperatorArguments& arguments, const Shape& shape, int64_t width);
 
 struct PreparedOperator;

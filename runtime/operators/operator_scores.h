@@ -8,10 +8,10 @@
 
 namespace vkformer {
 
-// Packs the inputs key_mask (B, S), mask and bias (broadcast to (B, H, T, S)), global (B, T = S)
-// alibi_slopes (H), sink_scores (H), documents (B, T = S), prefix (B) and block_map (B|1, H|1, T /
-// block, S / block), and sets the causal and window fields from the attributes causal,
-// causal_offset, window_left and window_right; prefix may be an attribute too. `dims` is B, H, T,
+// Packs the inputs key_mask (B, S), mask and bias (broadcast to (B, H, T, S)), and global (B, T =
+// S). Packs alibi_slopes (H), sink_scores (H), documents (B, T = S), prefix (B) and block_map (B|1,
+// H|1, T / block, S / block), too. Sets the causal and window fields from the attributes causal,
+// causal_offset, window_left and window_right. prefix may be an attribute, too. `dims` is B, H, T,
 // S.
 Result<ScoreTerms> pack_call_terms(const OperatorArguments& arguments,
                                    const std::array<int64_t, 4>& dims);

@@ -11,9 +11,10 @@
 //   value_j
 //
 // A row of kv begins with its key (A) and ends with its value (C); the two may overlap. Real tokens
-// count from 0, wherever padding is. A window keeps the keys at most D tokens from its center: the
-// query's own position (local-m), or S' q[A], S' the count of real tokens (local-p), whose weights
-// are then multiplied by exp(-(j - center)^2 / (2 (D / 2)^2)). Without an allowed key all is zeros.
+// count from 0, wherever padding is. A window keeps the keys at most D tokens from its center. With
+// local-m the center is the query's own position. With local-p it is S' q[A], where S' is the count
+// of real tokens; the weights are then multiplied by exp(-(j - center)^2 / (2 (D / 2)^2)). Without
+// an allowed key, the row is zeros.
 #pragma once
 
 #include "ops/op.h"
@@ -37,7 +38,7 @@ struct AdditiveAttentionAttrs {
 };
 
 struct AdditiveAttentionInputs {
-  TensorId q = kNoTensor;      // (B, T, A), or with a centre (B, T, A + 1); in a step (slots, ...)
+  TensorId q = kNoTensor;      // (B, T, A), or with a center (B, T, A + 1); in a step (slots, ...)
   TensorId kv = kNoTensor;     // (B, S, line)
   TensorId aux = kNoTensor;    // key mask (B, ceil(S/32)), then v (A), U32; or none
   TensorId state = kNoTensor;  // DecodeState and slot rows (words), U32, in a step

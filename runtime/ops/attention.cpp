@@ -276,8 +276,8 @@ Result<AttentionStrategy> pick_strategy(const DeviceCaps& caps, const AttentionA
                            rows, constants(tiled)};
 }
 
-// Pairs of a query and a key that groups of so many queries visit. Only the work of sparse terms
-// that the host does not know is estimated.
+// Pairs of a query and a key that groups of `rows` queries visit. The count is an estimate only for
+// sparse terms that the host does not know.
 double pairs_of(const AttentionAttrs& a, uint32_t rows) {
   std::span<const uint32_t> words;
   if (a.known_terms) words = *a.known_terms;
@@ -291,8 +291,8 @@ double pairs_of(const AttentionAttrs& a, uint32_t rows) {
 
 }  // namespace
 
-// Software devices stop a shader's loops after so many rounds (row_kernel.h): a tile is a round for
-// every quad or element of a head and for every key.
+// Software devices stop a shader's loops after kMostSoftwareIterations rounds (row_kernel.h). A
+// tile is a round for every quad or element of a head and for every key.
 uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a) {
   uint32_t lanes = attention_local_size(caps, a.value_width);
   if (caps.device_class != DeviceClass::kSoftware) return lanes;

@@ -4,8 +4,8 @@
 //
 //   q (B, H, T, E), k (B, Hkv, S, E), v (B, Hkv, S, Ev) -> y (B, H, T, Ev)
 //
-// With sink scores (H) among the terms each head's joins the softmax as one more column without a
-// value, so that the weights of the keys add up to less than 1 (OpenAI, 2025, gpt-oss).
+// With sink scores (H) among the terms, each head's score joins the softmax as one more column
+// without a value. The weights of the keys then add up to less than 1 (OpenAI, 2025, gpt-oss).
 //
 // k and v lie in one binding, which may also be q's (a merged projection). Where each operand lies
 // is said by a HeadLayout. Query head h reads key/value head h / (H / Hkv). A query without an
@@ -61,10 +61,11 @@ struct AttentionAttrs {
   float softcap = 0.0f;        // c: a scaled score s becomes c tanh(s / c), before biases; 0: none
   RelativePositions relative = {};
   ScoreTermsParams terms = no_score_terms();
-  // Keys that a query visits, at the most or on average, where sparse terms leave fewer than causal
-  // and windows do or global tokens add some: an estimate for splitting long work. 0: unknown.
+  // Keys that a query visits, at the most or on average: an estimate for splitting long work. It is
+  // set where sparse terms leave fewer keys than causal masks and windows do, or where global
+  // tokens add some. 0: unknown.
   uint32_t visited = 0;
-  // Keys that kQueryNeighbours queries visit in all, where a block map makes that more than S.
+  // Keys that kQueryNeighbors queries visit in all, where a block map makes that more than S.
   uint32_t most_visited = 0;
   // The terms' words, where the host has them: then the cost is exact whatever they hide.
   std::shared_ptr<const std::vector<uint32_t>> known_terms = nullptr;

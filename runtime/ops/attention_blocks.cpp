@@ -53,8 +53,8 @@ uint64_t groups_of(const AttentionSizes& a, const AttentionBlocks& b) {
 
 }  // namespace
 
-// Unmeasured. More queries of an invocation mean fewer loads for a product, as long as there are
-// queries for them, workgroups for a GPU, and registers for their sums.
+// Unmeasured. More queries in an invocation mean fewer loads for a product. There must be enough
+// queries, enough workgroups for a GPU, and registers for the sums.
 std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const AttentionSizes& a) {
   if (caps.device_class == DeviceClass::kSoftware) return std::nullopt;
   const uint64_t wanted = caps.device_class == DeviceClass::kDiscrete ? 96 : 32;

@@ -88,7 +88,7 @@ uint32_t folded_heads(const AttentionStepAttrs& a) {
   return heads;
 }
 
-// Rounds of the loops of one invocation of so many: a tile's product, then its values.
+// Rounds of the loops of one of `lanes` invocations: a tile's product, then its values.
 uint64_t rounds_of(const AttentionStepAttrs& a, uint64_t keys, uint32_t lanes) {
   const uint64_t columns = (a.value_width + lanes - 1) / lanes;
   return (keys / lanes + 1) *
@@ -108,8 +108,9 @@ Result<uint32_t> step_local_size(const DeviceCaps& caps, const AttentionStepAttr
        " on a software device; use a context of fewer keys, or generate less"}));
 }
 
-// How the seen keys are split: by their number in the row alone, so that a row gives the same
-// whatever the capacity, until that is so large that results of parts would take much memory.
+// How the attended keys are split: by their number in the row alone, so that a row gives the same
+// result whatever the capacity. Only where the capacity is so large that results of parts would
+// take much memory does it decide, too.
 struct KeyParts {
   uint32_t keys = 0;  // of a part; 0: there is one part
   uint32_t count = 1;

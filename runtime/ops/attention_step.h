@@ -5,14 +5,15 @@
 //   cross: the encoder's keys of the slot's batch item, kv (B, S, Hkv * (E + Ev))
 //
 // A line of kv holds the keys of all heads, then the values of all heads. A cache with fewer lines
-// than positions rolls (kv_append.h); keys are summed up in the order of their positions wherever
-// they lie, so a result has the same bits as with a line for every position.
+// than positions rolls (kv_append.h). Keys are summed up in the order of their positions, wherever
+// they are stored. So a result has the same bits as with a line for every position.
 //
-// With a context of N keys a query at position p >= N sees the first `sinks` keys and the last N -
-// sinks, and stands behind them at position N - 1 (Xiao et al. 2023, "Efficient Streaming Language
-// Models with Attention Sinks", section 3.2): slopes, biases by distance and the window count from
-// there. Rotary scores depend on the difference of two positions only, so keys stay as they were
-// turned: the last ones meet the query turned by p, and the sinks one turned by N - 1.
+// With a context of N keys, a query at position p >= N attends to the first `sinks` keys and the
+// last N - sinks. It follows them, at position N - 1 (Xiao et al. 2023, "Efficient Streaming
+// Language Models with Attention Sinks", section 3.2). Slopes, biases by distance and the window
+// count from that position. Rotary scores depend on the difference of two positions only, so cached
+// keys stay as they were rotated. The last ones meet the query rotated by p, and the sinks one
+// rotated by N - 1.
 #pragma once
 
 #include <variant>

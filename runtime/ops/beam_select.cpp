@@ -39,7 +39,7 @@ Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& s
 
 namespace {
 
-// Rounds of the loops of one invocation of so many: the candidates, then histories of every beam.
+// Rounds of the loops of one of `lanes` invocations: the candidates, then histories of every beam.
 uint64_t rounds_of(const SearchParams& p, uint32_t lanes) {
   const uint64_t candidates = uint64_t{p.beams} * p.candidates / lanes + 1;
   const uint64_t positions = p.capacity / lanes + 1;

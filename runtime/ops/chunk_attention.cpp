@@ -34,11 +34,11 @@ Status check_sizes(const ChunkAttentionAttrs& a) {
                     message({a.tokens, " tokens do not divide into chunks of ", a.chunk,
                              "; pad the sequence."}));
   }
-  constexpr uint32_t kMostNeighbours = 4096;
-  if (std::max(a.before, a.after) > kMostNeighbours) {
+  constexpr uint32_t kMostNeighbors = 4096;
+  if (std::max(a.before, a.after) > kMostNeighbors) {
     return op_error(OpId::k_chunk_attention,
                     message({a.before, " chunks before and ", a.after,
-                             " after are above the limit of ", kMostNeighbours, "."}));
+                             " after are above the limit of ", kMostNeighbors, "."}));
   }
   return {};
 }

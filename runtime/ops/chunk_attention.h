@@ -1,7 +1,7 @@
 // chunk_attention: attention of every chunk of tokens to itself and its neighbors, cyclically over
 // all chunks: the local and the LSH attention of Kitaev, Kaiser and Levskaya 2020 (Reformer).
 // Linear in the tokens. Rows may be sorted by `order`, in several rounds; chunks then run through
-// all of them, one round behind the other.
+// all of them, one round after the other.
 //
 //   q, k (B, H, S, E), v (B, H, S, Ev) in one tensor by HeadLayouts, order (B, H, R, S),
 //   mask (B, ceil(S/32)) words -> y

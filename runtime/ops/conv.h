@@ -22,7 +22,7 @@ struct ConvAttrs {
   ConvWindow window = {};
   uint32_t groups = 1;
   ChannelOrder out_order = ChannelOrder::kLast;
-  // Tokens in front of each picture in x (B, T, C), class tokens: they are copied to y, which then
+  // Tokens before each image in x (B, T, C), class tokens: they are copied to y, which then
   // needs out = C and the same order of axes.
   uint32_t leading_tokens = 0;
 };
@@ -38,7 +38,7 @@ struct ConvNodeAttrs {
 // (out, C/groups * kh * kw + 1).
 Result<TensorDesc> check_conv(const TensorDesc& x, const TensorDesc& table, const ConvAttrs& attrs);
 
-// Adds y = conv(x, table) to the graph and returns y (B, out, OH, OW), (B, OH, OW, out) or the same
+// Adds y = conv(x, table) to the graph and returns y: (B, out, OH, OW), (B, OH, OW, out), or either
 // with T = OH * OW.
 Result<TensorId> add_conv(Graph& graph, TensorId x, TensorId table, const ConvAttrs& attrs);
 

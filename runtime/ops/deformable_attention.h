@@ -1,5 +1,5 @@
-// deformable_attention: every query reads a few places of the pictures' features, around a box of
-// its own (Zhu et al., 2021, "Deformable DETR"; boxes as in Zhao et al., 2024, "RT-DETR").
+// deformable_attention: every query reads a few places of the images' features, around its own box
+// (Zhu et al., 2021, "Deformable DETR"; boxes as in Zhao et al., 2024, "RT-DETR").
 //
 //   value (B, S, H * E), samples (B, Q, 3 * H * L * P), boxes (B, Q, 4) -> y (B, Q, H * E)
 //

@@ -4,11 +4,11 @@
 //
 // Fusion (ops/fusion.h) puts a layer norm of the sum into the node.
 //
-// The position of row r is position_offset + r % T; or position_offset + what a second plane of ids
-// says; in a decoding step that passes `state` it is position_offset + DecodeState::position - the
-// slot's start. Token types are rows behind the positions, chosen by the last plane of ids (in a
-// decoding step always the first). An id, a position or a type without a row gives a row of NaN and
-// never a read outside the table.
+// The position of row r is position_offset + r % T, or position_offset + what a second plane of ids
+// says. In a decoding step that passes `state`, it is position_offset + DecodeState::position - the
+// slot's start. Token types are rows that follow the positions. The last plane of ids chooses them;
+// in a decoding step it is always the first type. An id, a position or a type without a row gives a
+// row of NaN and never a read outside the table.
 #pragma once
 
 #include "base/matrix_format.h"
@@ -37,8 +37,8 @@ struct EmbeddingAttrs {
   // kPlane: ids is (planes, ..., T), ids first, then positions. kNone: the position table has
   // nothing but token types.
   enum class Positions : uint8_t { kCounted, kPlane, kNone } from = Positions::kCounted;
-  // In a decoding step, the id that stands at the row before position 0 instead of its own position
-  // (padding, where positions come from the ids); ~0: none.
+  // In a decoding step, the id of padding, where positions come from the ids: it gets the row
+  // before position 0 instead of its position. ~0: none.
   uint32_t pad_id = ~0u;
   // Rows of the position table, its last ones, that are token types; 0: none. Without a state, ids
   // has a last plane (planes, ..., T) with the types.

@@ -79,7 +79,7 @@ Result<TensorId> add_experts(Graph& graph, const ExpertsInputs& inputs, const Ex
   }
   if (inputs.always != kNoTensor && attrs.choices >= routes.shape[x.shape.size() - 1]) {
     return experts_error(
-        {"routes has no weight of always behind the ", attrs.choices, " chosen experts."});
+        {"routes has no weight of always after the ", attrs.choices, " chosen experts."});
   }
   std::string text =
       message({attrs.choices, " of ", up.experts, " ", activation_name(attrs.activation)});
@@ -163,7 +163,7 @@ class ExpertsLowering {
   uint32_t pairs_ = 0;                                                     // choices of the window
 };
 
-// What lies between the products of so many rows fits into one binding of any device.
+// The number of rows whose tensors between the two products fit into one binding of any device.
 uint64_t ExpertsLowering::rows_at_once() const {
   constexpr uint64_t kTile = 64;  // rows; a multiple of 64 words is aligned for every device
   constexpr uint64_t kMostBytes = uint64_t{1} << 27;
@@ -269,8 +269,8 @@ void ExpertsLowering::add_order(const RowWindow& window) {
   context_.plan.dispatches.push_back(std::move(d));
 }
 
-// One dispatch per slice of the weight; of a step, which nobody can split later on, one per so many
-// columns as are short enough.
+// One dispatch per slice of the weight. A step cannot be split later on, so it gets one for each
+// run of columns that is short enough.
 void ExpertsLowering::add_product(const RowWindow& window, const Product& product) {
   const LinearWeight& all = product.weight.all;
   MatmulParams p{};
@@ -310,7 +310,7 @@ void ExpertsLowering::launch(const RowWindow& window, const Product& product, Ma
                              ExpertParams& e, const LinearSlice& slice) {
   Dispatch d = make_dispatch(node_, KernelId{});
   BoundBuffer third{node_.inputs[kExpertsRoutes], Access::kRead};
-  // Rows that read their own choice's row lie behind each other, as Y's do.
+  // Rows that read their own choice's row follow each other, as Y's do.
   p.a_row_stride = p.k * (alone() && product.share == 1 ? choices_ : 1);
   p.a_batch_stride = product.share == 1 ? p.k : 0;
   p.y_row_stride = product.y_width;

@@ -7,12 +7,13 @@
 //   x (..., D), routes (..., K + A, 2), up (D, X * N) and down (F, X * D) packed, always (..., D)
 //   or none, residual (..., D) or none -> y (..., D)
 //
-// N is F, or with gates 2 F, pairs of a gate and what it lets through. With a limit l the gates are
-// at most l, and what they let through is 1 + clamp(., -l, l) (OpenAI, 2025, gpt-oss).
+// N is F, or with gates 2 F: pairs of a column of the gate projection and one of the up projection.
+// With a limit l the gates are at most l, and the up projection is 1 + clamp(., -l, l) (OpenAI,
+// 2025, gpt-oss).
 //
-// In a step, and of few rows, each choice reads its expert's weights. Of many rows choices are
-// sorted by expert, and a workgroup multiplies some of one expert's; the GPU counts them. So many
-// rows are taken at a time that what lies between the products fits into a binding.
+// In a step, and with few rows, each choice reads its expert's weights. With many rows, choices are
+// sorted by expert, and a workgroup multiplies some of one expert's; the GPU counts them. The rows
+// are split so that the tensors between the two products fit into a binding.
 #pragma once
 
 #include "ops/matmul.h"
@@ -29,7 +30,7 @@ struct ExpertWeight {
 struct ExpertsInputs {
   TensorId x = kNoTensor;
   TensorId routes = kNoTensor;
-  TensorId always = kNoTensor;    // multiplied by the weight of the entry behind the chosen
+  TensorId always = kNoTensor;    // multiplied by the weight of the entry after the chosen ones
   TensorId residual = kNoTensor;  // added last
 };
 

@@ -11,9 +11,10 @@
 //   norm + linear              linear of a norm        a step of few rows on a GPU
 //
 // In all of them the first node has one output, a temporary that nothing else reads. So a value
-// that is an output (a tap) or has a second reader keeps its node. The second node is the next one;
-// of the last pattern all readers may be linear layers, anywhere later, which each take the norm
-// over, unless a node in between writes what the norm reads.
+// that is an output (a tap) or has a second reader keeps its node. The second node is the next one.
+// The last pattern is the exception: its readers may be several linear layers, anywhere later, and
+// each computes the norm itself. It does not apply where a node in between writes what the norm
+// reads.
 //
 // Three joins are not patterns, because no other form of them exists: a layer norm's residual (the
 // "add & norm" of post-norm layers; the graph of a pre-norm model's last norm looks the same and is

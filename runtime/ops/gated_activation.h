@@ -1,6 +1,6 @@
-// gated_activation: y = kind(gate) * up, where a row of x has gates in its first half and what they
-// multiply in its second half, or pairs of one of each; with silu SwiGLU, with gelu GEGLU (Shazeer,
-// 2020, "GLU variants improve Transformer").
+// gated_activation: y = kind(gate) * up. A row of x is the gate projection, then the up projection,
+// or pairs of an element of each. With silu it is SwiGLU, with gelu GEGLU (Shazeer, 2020, "GLU
+// variants improve Transformer").
 //
 // A second kind may apply to what is multiplied: with tanh and sigmoid WaveNet's gated units (van
 // den Oord et al., 2016).

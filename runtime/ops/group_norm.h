@@ -1,4 +1,4 @@
-// group_norm: y = (x - mean) / sqrt(variance + epsilon) * gain + bias, mean and biased variance
+// group_norm: y = (x - mean) / sqrt(variance + epsilon) * gain + bias. Mean and biased variance are
 // over the channels of a group and all tokens of a batch entry (Wu and He, 2018). With as many
 // groups as channels it is the instance norm.
 //

@@ -1,5 +1,5 @@
 // inverse_spline: the inverse of a monotonic piecewise rational quadratic function, element by
-// element, each with bins of its own (Durkan et al., 2019, "Neural spline flows").
+// element, each with its own bins (Durkan et al., 2019, "Neural spline flows").
 //
 //   x (...), params (..., 3 K - 1) -> y (...)
 //

@@ -1,7 +1,7 @@
-// kv_append: in a decoding step, writes the keys and values of every live slot's token into the
-// cache, at the slot's row and own position; of a prompt, those of token t of item b at position t
-// of the item's first row. A prompt's tokens are those before the state's position; what is padded
-// behind them is not written.
+// kv_append: writes keys and values into the cache. In a decoding step they are those of every live
+// slot's token, at the slot's row and own position. In a prompt they are those of token t of item
+// b, at position t of the item's first row. A prompt's tokens are those before the state's
+// position; padding after them is not written.
 //
 //   x (slots, any row width) or (B, P, any row width)
 //     -> cache (R, lines, Hkv * (E + Ev)), keys first, then values

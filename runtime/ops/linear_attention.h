@@ -7,12 +7,13 @@
 //           row w of omega                                    (Performer: Choromanski et al. 2021)
 //   q (B, H, T, E), k (B, H, S, E), v (B, H, S, Ev), omega (m, E) -> y (B, H, T, Ev)
 //
-// c of a query is the maximum of w x' over its features, c of keys that over all features and kept
-// keys of the head. Without kernel_eps every c gives the same y; the kernels then take the ones
-// that keep numbers in range. A masked key has no weight; a query whose weights sum to zero gives
-// zeros. All sums go through the *state* sum_j f(k_j) [v_j | 1] of M (Ev + 1) numbers per head, M
-// the features and, with kernel_eps, one more that is constant: it carries what kernel_eps adds to
-// every weight, so that the rest can be rescaled when a larger c is found.
+// For a query, c is the maximum of w x' over its features. For keys, it is the maximum over all
+// features and unmasked keys of the head. Without kernel_eps every c gives the same y; the kernels
+// then take the ones that keep numbers in range. A masked key has no weight; a query whose weights
+// sum to zero gives zeros. All sums go through the *state* sum_j f(k_j) [v_j | 1] of M (Ev + 1)
+// numbers per head. M counts the features and, with kernel_eps, one constant more. The constant
+// carries what kernel_eps adds to every weight, so that the rest can be rescaled when a larger c is
+// found.
 //
 // A generation keeps the state instead of keys and values: states (R, 2, H W), two lines a row by
 // the parity of the position (shaders/include/parent_row.glsl), W = M (Ev + 1) + 2.

@@ -231,7 +231,7 @@ Status emit(LowerContext& context, const Node& node, const MatmulProblem& proble
   Dispatch d = launch_matmul(node, problem, caps, precision, choice, parts);
   const uint32_t a =
       reads_bytes(choice) ? quantized_rows(context, node, problem, node.inputs[0]) : node.inputs[0];
-  // An absent third input still needs a buffer behind its binding; any readable one serves.
+  // The binding of an absent third input still needs a buffer; any readable one serves.
   const TensorId third = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   const uint32_t sums =
       parts == 0 ? node.outputs[0]
@@ -388,10 +388,10 @@ Status lower_matmul(LowerContext& context, const Node& node) {
                                           : lower_batched(context, node, attrs);
 }
 
-// Whether that is less work than a dispatch and a barrier, which take some microseconds. Unmeasured
-// but on software devices, where it gains nothing: there the norm stays, so that a row has the same
-// bits whatever the batch. GPUs have kernels of their own for so many rows in any case, and a
-// choice by the columns alone adds no other border between them.
+// Whether that is less work than a dispatch and a barrier, which take some microseconds. It is
+// measured on software devices alone, where it gains nothing. There the norm stays, so that a row
+// has the same bits whatever the batch. GPUs have separate kernels for up to kMostRows rows in any
+// case, and a choice by the columns alone adds no other border between them.
 bool products_take_norm(const Graph& graph, const Node& linear, const DeviceCaps& caps,
                         Precision asked) {
   constexpr uint32_t kMostRows = 4;                 // of the first row of the GPUs' table

@@ -11,8 +11,8 @@
 //   y = act(alpha * norm(x) W + bias)
 //
 // Accumulation is f32 on every tier. Leading (batch) axes broadcast as in NumPy. The right side is
-// a tensor of the graph, or a weight packed at load (weights/pack.h) in one of the formats of
-// base/matrix_format.h.
+// a tensor of the graph or a packed weight. A weight is packed at load (weights/pack.h), in one of
+// the formats of base/matrix_format.h.
 #pragma once
 
 #include "base/matrix_format.h"

@@ -9,8 +9,9 @@
 namespace vkformer {
 namespace {
 
-// A smaller block of matmul_tiled, or fewer columns for a workgroup of matmul_rows and more slices
-// of K in their place, where the table's would leave much of a GPU without work.
+// Replaces the table's choice where it would leave much of a GPU without work. matmul_tiled gets a
+// smaller block. matmul_rows gets fewer columns for a workgroup and more slices of K in their
+// place.
 MatmulChoice filling(const MatmulProblem& problem, const DeviceCaps& caps, MatmulChoice choice) {
   constexpr uint32_t kLeastLanes = 4;
   if (choice.strategy == MatmulStrategy::kDotTiles) {

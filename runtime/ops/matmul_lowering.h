@@ -44,9 +44,9 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
                          Precision precision = Precision::kF32,
                          const MatmulChoice* wanted = nullptr);
 
-// Of how many parts of K the sums are put down apart, for matmul_parts to add in order and make Y
-// of. 0: the product makes Y itself. matmul_tiled takes parts where its blocks are too few to fill
-// the device, matmul_stationary puts one down where Y has fewer columns than there are sums.
+// The number of parts of K whose sums are stored separately, for matmul_parts to add in order into
+// Y. 0: the product computes Y itself. matmul_tiled takes parts where its blocks are too few to
+// fill the device. matmul_stationary stores one part where Y has fewer columns than there are sums.
 uint32_t parts_of_k(const MatmulProblem& problem, const DeviceCaps& caps,
                     const MatmulChoice& choice);
 

@@ -18,7 +18,8 @@ constexpr MatmulChoice kFew{kMostFewRows, kRows, 0, 16, 8};
 // The same in one slice: the order of sums does not depend on the rows.
 constexpr MatmulChoice kFewInOrder{kMostFewRows, kRows, 0, 16, 1};
 
-// Blocks of so many rows and columns by the rows of the product; every device runs blocks of 32.
+// Rows of the product, and the side of its square blocks up to there. Every device runs blocks of
+// 32.
 constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
 
 void add_tiled(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
@@ -29,7 +30,8 @@ void add_tiled(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
   }
 }
 
-// The unit that does most in one operation and can be used, of blocks of so many rows and columns.
+// The unit that does most in one operation, of those that can be used for blocks of `block` rows
+// and columns.
 std::optional<MatmulChoice> units_choice(const DeviceCaps& caps, uint8_t block) {
   std::optional<MatmulChoice> best;
   uint32_t most = 0;

@@ -1,9 +1,9 @@
 // Which strategy and tile a matrix product gets: by class of device and, within it, by rows. The
-// tuner (measure/tuning.h) puts choices of its own in their place.
+// tuner (measure/tuning.h) replaces them with its own choices.
 //
 // A choice depends on M and the operands' layout and format alone. Where `slices` is 1, as in the
-// table of software devices, all strategies add a row up in one order, so it has the same bits
-// whatever shares its batch; with several, the number of rows decides on the order.
+// table of software devices, all strategies add a row up in one order. So a row has the same bits
+// whatever shares its batch. With several slices, the number of rows decides on the order.
 #pragma once
 
 #include <optional>

@@ -16,8 +16,8 @@ struct MaxPoolAttrs {
   ConvWindow window = {};
 };
 
-// The output's description, or why the window does not fit x (B, C, H, W), (B, H, W, C), (B, C, T)
-// or (B, T, C), as attrs.source says.
+// The output's description, or why the window does not fit x. attrs.source says which x is: (B, C,
+// H, W), (B, H, W, C), (B, C, T) or (B, T, C).
 Result<TensorDesc> check_max_pool(const TensorDesc& x, const MaxPoolAttrs& attrs);
 
 // Adds y = max_pool(x) to the graph and returns y (B, OH * OW, C).

@@ -133,7 +133,7 @@ Status lower_move_columns(LowerContext& context, const Node& node) {
   const bool plain = a.kind == MoveColumnsAttrs::Kind::kPlain;
   Dispatch d = make_dispatch(node, plain ? KernelId::move_columns_run__f32_none_f32
                                          : KernelId::move_columns_step__f32_none_f32);
-  // Zeros need a buffer behind x's binding; nobody reads it.
+  // With zeros, x's binding still needs a buffer, which the kernel does not read.
   const TensorId x = node.inputs[0];
   d.bindings = {{x, Access::kRead}};
   if (!plain) d.bindings.push_back({node.inputs[1], Access::kRead});

@@ -1,13 +1,13 @@
-// move_columns: a run of columns of every row of one tensor goes to, or comes from, other columns,
-// other strides, or the cache of a generation's states. What joins time steps and states of
+// move_columns: copies a run of columns of every row of one tensor. The other side has other
+// columns or strides, or is the cache of a generation's states. It joins time steps and states of
 // recurrent models; the rest of the destination stays as it is.
 //
 //   x (R, any) by offset and stride -> y (R, any) by offset and stride
 //   step: cache (rows, 2, line) -> y (slots, W); x (slots, W) -> cache
 //
-// A cache has two lines for each row: a step reads the line that the position before left in the
-// row it comes from, and writes its own (shaders/include/parent_row.glsl), so that beams copy
-// nothing. Both lines of an item's first row hold the state that a generation starts from.
+// A cache has two lines for each row. A step reads the line that the position before left in its
+// parent row, and writes its own (shaders/include/parent_row.glsl). So beams copy nothing. Both
+// lines of an item's first row hold the state that a generation starts from.
 #pragma once
 
 #include "ops/op.h"

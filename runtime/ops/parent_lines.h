@@ -3,9 +3,9 @@
 //
 //   ancestry (R, C), state (words) -> parents (slots of any step), U32
 //
-// Every row has L lines and writes the one of its own position, so that a step reads what its
-// parent beam left and copies nothing, and a row can go back by L - 2 tokens. A step may have
-// several tokens of a row, in any slots: the first has a line, and each the slot of the next one
+// Every row has L lines and writes the one of its position. So a step reads what its parent beam
+// left and copies nothing, and a row can go back by L - 2 tokens. A step may have several tokens of
+// a row, in any slots: the first has a line, and each the slot of the next one
 // (params/state_scan.h). Operators with such states (causal_conv, state_scan) bind the result as a
 // uniform block.
 #pragma once

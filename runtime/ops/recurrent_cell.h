@@ -1,9 +1,9 @@
-// recurrent_cell: one step of a GRU or LSTM, from what the gates get of the input (W_ih x + b_ih)
-// and of the state (W_hh h + b_hh), both computed before.
+// recurrent_cell: one step of a GRU or LSTM. It reads the gates' parts from the input (W_ih x +
+// b_ih) and from the state (W_hh h + b_hh), both computed before.
 //
 //   gates (R, G Hd), states (R, G Hd), carry (R, Hd), in place -> h (R, Hd)
 //
-// GRU (Cho et al. 2014, the reset gate behind the product), gates r, z, n, G = 3:
+// GRU (Cho et al. 2014, the reset gate after the product), gates r, z, n, G = 3:
 //   n = tanh(gates_n + r states_n), h = (1 - z) n + z carry; carry becomes h
 // LSTM (Hochreiter and Schmidhuber 1997; Gers et al. 2000), gates i, f, g, o, G = 4:
 //   carry becomes f carry + i tanh(g); h = o tanh(carry)

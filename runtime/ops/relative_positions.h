@@ -25,10 +25,10 @@ struct T5Buckets {
 // Are there enough buckets, and does the distance exceed those that have a bucket of their own?
 Status check_t5_buckets(const T5Buckets& t5);
 
-// The bucket of relative = key position - query position. With b buckets (half of them if kBoth,
-// for either sign) and e = floor(b / 2), distances n < e have their own, and bucket e + t holds
-// n >= e (max_distance / e)^(t / (b - e)), t < b - e. The bound is met exactly where it is a whole
-// number, which a logarithm would leave to rounding. Precondition: check_t5_buckets.
+// The bucket of relative = key position - query position. There are b buckets (half of them if
+// kBoth, for either sign). With e = floor(b / 2), distances n < e have their own bucket. Bucket e +
+// t holds n >= e (max_distance / e)^(t / (b - e)), t < b - e. The bound is met exactly where it is
+// a whole number, which a logarithm would leave to rounding. Precondition: check_t5_buckets.
 uint32_t t5_bucket(int64_t relative, const T5Buckets& t5);
 
 // The slopes (H): 2^(-8 (h + 1) / H) for H a power of two; else those of the next lower power k,

@@ -30,7 +30,7 @@ struct RotaryAttrs {
   uint32_t tokens = 0;           // T; 0: x's last dimension but one
   uint32_t position_offset = 0;  // tokens
   // Which element of `positions` belongs to row 0; a plane of ids that holds the positions of
-  // R rows behind R ids has R here.
+  // R rows after R ids has R here.
   uint32_t positions_at = 0;
 };
 

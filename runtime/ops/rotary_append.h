@@ -1,11 +1,12 @@
-// rotary_append: in a decoding step, turns every live slot's queries by its own position (rotary.h)
-// and writes its keys, turned, and its values into the cache (kv_append.h): one operator for both.
+// rotary_append: rotary and kv_append in one operator of a decoding step. It rotates every live
+// slot's queries by the slot's position (rotary.h). It writes the rotated keys and the values into
+// the cache (kv_append.h).
 //
 //   x (slots, (H + Hkv) E + Hkv Ev), table (P, r)
 //     -> y (slots, (H + again) E), cache (R, lines, Hkv (E + Ev)), keys first, then values
 //
 // A row of x is [q | k | v], heads of width E, of v Ev, side by side. The table, a position beyond
-// it and the queries that follow again are those of rotary.h, the lines of the cache those of
+// it and the queries that follow again are as in rotary.h. The lines of the cache are as in
 // kv_append.h.
 #pragma once
 

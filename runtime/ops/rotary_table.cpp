@@ -80,8 +80,8 @@ double yarn_scale(double factor, double mscale) {
   return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
-// Peng et al., 2023, section 3.2: frequencies that turn more than beta_fast times within the
-// original context stay, those below beta_slow are divided by the factor, a ramp over the index
+// Peng et al., 2023, section 3.2. Frequencies that turn more than beta_fast times within the
+// original context stay. Those below beta_slow are divided by the factor. A ramp over the index
 // joins them.
 Result<RotaryFrequencies> yarn_frequencies(const RotaryScaling& s, int64_t width) {
   VKF_ASSIGN(const double factor, factor_of(s));

@@ -70,7 +70,7 @@ int64_t steady_positions(const RotaryScaling& scaling);
 struct RotaryTableAttrs {
   int64_t positions = 0;     // P, rows
   int64_t rotary_width = 0;  // r, columns
-  // Tokens of the first pass; 0: P. Its rows have the frequencies of a sequence of that length, a
+  // Tokens of the first pass; 0: P. Its rows have the frequencies of a sequence of that length. A
   // later row p has those of p + 1 tokens, as when tokens are generated one by one.
   int64_t sequence_length = 0;
 };

@@ -12,14 +12,14 @@ namespace vkformer {
 // all (LP_MAX_TGSI_LOOP_ITERATIONS), and says nothing. A loop with a condition inside counts twice.
 inline constexpr uint64_t kMostSoftwareIterations = 65535;
 
-// Whether loops of so many rounds end early there; nested loops count together.
+// Whether loops of this number of rounds end early there; nested loops count together.
 inline bool leaves_loops(const DeviceCaps& caps, uint64_t rounds) {
   return caps.device_class == DeviceClass::kSoftware && rounds > kMostSoftwareIterations;
 }
 
-// Invocations for a workgroup that reduces `width` elements in so many passes: a power of two, at
+// Invocations for a workgroup that reduces `width` elements in `passes` passes: a power of two, at
 // least the subgroup, at most 128 and the device's limit. On software devices an invocation is a
-// vector lane and a barrier costs a context switch per lane group, so one lane group does a row,
+// vector lane, and a barrier costs a context switch per lane group. So one lane group does a row,
 // unless its loops would be cut short.
 inline uint32_t row_local_size(const DeviceCaps& caps, uint32_t width, uint64_t passes = 4) {
   const uint32_t limit =

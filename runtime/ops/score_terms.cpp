@@ -133,7 +133,7 @@ Status add_documents(const Tensor& documents, Dims dims, SparseTerms sparse) {
   sparse.begin(VKF_TERM_DOCUMENTS, VKF_SPARSE_DOCUMENTS);
   const auto tokens = static_cast<size_t>(dims[3]);
   for (size_t row = 0; row < values.size(); row += tokens) {
-    std::map<int64_t, std::pair<uint32_t, uint32_t>> extents;  // first token, one behind the last
+    std::map<int64_t, std::pair<uint32_t, uint32_t>> extents;  // first token, one past the last
     for (size_t t = 0; t < tokens; ++t) {
       const auto at = static_cast<uint32_t>(t);
       extents.try_emplace(values[row + t], at, at).first->second.second = at + 1;
@@ -248,9 +248,9 @@ struct TermExtent {
   uint64_t words;   // at least
 };
 
-// What include/score_terms.glsl reads, but for the sparse terms. How many slices a periodic bias
-// has and how far a bias by distance reaches is said in the words themselves, which the host knows
-// only where it packs them: then at least one must be there.
+// What include/score_terms.glsl reads, except the sparse terms. The words themselves say how many
+// slices a periodic bias has and how far a bias by distance reaches. The host knows them only where
+// it packs them: then at least one must be there.
 std::array<TermExtent, 4> dense_terms(const ScoreTermsParams& t,
                                       std::span<const uint64_t, 4> dims) {
   const uint64_t row_words = (dims[3] + 31) / 32;
@@ -372,7 +372,7 @@ std::vector<uint32_t> pack_block_map(uint32_t block_size,
 
 uint32_t most_visited_keys(uint32_t block_size, size_t slice_rows,
                            const std::vector<std::vector<SeenBlock>>& rows) {
-  const size_t reach = (kQueryNeighbours + block_size - 2) / block_size + 1;  // rows of neighbors
+  const size_t reach = (kQueryNeighbors + block_size - 2) / block_size + 1;  // rows of neighbors
   uint64_t most = 0;
   uint64_t entries = 0;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -1,5 +1,5 @@
 // Packs masks and biases of a score matrix into the one binding that kernels read them from
-// (shaders/params/score_terms.h), shared by softmax, attention and attention_weights.
+// (shaders/params/score_terms.h). softmax, attention and attention_weights share it.
 #pragma once
 
 #include <optional>
@@ -65,9 +65,9 @@ struct SeenBlock {
 std::vector<uint32_t> pack_block_map(uint32_t block_size,
                                      const std::vector<std::vector<SeenBlock>>& rows);
 
-// Keys that any kQueryNeighbours queries of a slice of `slice_rows` rows visit in all: kernels
+// Keys that any kQueryNeighbors queries of a slice of `slice_rows` rows visit in all: kernels
 // visit the entries of neighbors one after the other.
-inline constexpr uint32_t kQueryNeighbours = 16;
+inline constexpr uint32_t kQueryNeighbors = 16;
 uint32_t most_visited_keys(uint32_t block_size, size_t slice_rows,
                            const std::vector<std::vector<SeenBlock>>& rows);
 

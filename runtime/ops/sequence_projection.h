@@ -4,8 +4,8 @@
 //   k~ = E (m k), v~ = F (m v), m the key mask; the first S columns of E and F are used
 //   k (B, H, S, E), v (B, H, S, Ev), E and F (P, N) for all heads or (H, P, N) -> kv
 //
-// kv holds k~ (B, H, P, E) and v~ (B, H, P, Ev) as projected_keys and projected_values say; behind
-// each of their rows lies the sum of the kept columns of E or F. Masked keys are not read.
+// kv holds k~ (B, H, P, E) and v~ (B, H, P, Ev) as projected_keys and projected_values say. After
+// each of their rows follows the sum of the unmasked columns of E or F. Masked keys are not read.
 #pragma once
 
 #include "ops/attention.h"
@@ -27,7 +27,7 @@ struct SequenceProjectionAttrs {
   uint32_t value_width = 1;  // Ev
   uint32_t projected = 1;    // P
   uint32_t reach = 1;        // N, at least S
-  // Whether every head has matrices of its own.
+  // Whether every head has its own matrices.
   enum class Matrices : uint8_t { kShared, kPerHead } matrices = Matrices::kShared;
   HeadLayout k{};
   HeadLayout v{};

@@ -3,8 +3,8 @@
 //
 //   logits (R, V), suppress (2, ceil(V/32)) words -> candidates (R, K, 2): f32 bits, token
 //
-// Scores that token_scores has made of log-probabilities are taken as they are. Where beams draw,
-// the K are drawn without being put back, by noise that beam_select knows as well.
+// Scores that token_scores has made of log-probabilities are taken as they are. Where beams sample,
+// the K are sampled without replacement, by noise that beam_select knows as well.
 #pragma once
 
 #include "ops/op.h"
@@ -19,7 +19,7 @@ struct SearchTensors {
   TensorId state = kNoTensor;     // DecodeState and slot rows, 4096 words
   TensorId settings = kNoTensor;  // SearchSettings
   TensorId suppress = kNoTensor;  // (2, ceil(V/32)) words: never chosen, not chosen first
-  TensorId choice = kNoTensor;    // params/sampling.h lists the parts; where tokens are drawn
+  TensorId choice = kNoTensor;    // params/sampling.h lists the parts; where tokens are sampled
   TensorId ancestry = kNoTensor;  // (R, C): cache row that holds position t of a beam
   TensorId step_ids = kNoTensor;  // (R): token that each slot feeds into the next step
   TensorId args = kNoTensor;      // indirect dispatch commands, then their table

@@ -91,7 +91,7 @@ Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTen
 
 Status lower_token_scores(LowerContext& context, const Node& node) {
   ScoresParams p = attrs_of<ScoresParams>(node);
-  // What the history takes counts as so many more tokens.
+  // The work of the history, as a number of tokens more.
   const uint64_t history = uint64_t{p.search.capacity} * (VKF_MAX_NO_REPEAT + 1) / kScorePasses;
   const auto tokens = static_cast<uint32_t>(
       std::min<uint64_t>(std::min(p.search.vocab, VKF_VOCAB_PART) + history, UINT32_MAX));

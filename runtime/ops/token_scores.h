@@ -1,7 +1,7 @@
-// token_scores: what a decoding step's logits are worth before a token is chosen by chance or in
-// spite of penalties: rules on tokens (biases, also behind other tokens), penalties on tokens that
-// came before, no n tokens twice, suppressed, premature and forced tokens, and those that a grammar
-// allows. In the order of Hugging Face's processors. Part of a decoding step.
+// token_scores: processes a decoding step's logits before a token is sampled or chosen. It applies
+// rules on tokens (biases, also after other tokens), penalties on tokens that came before, and the
+// rule that no n tokens come twice. It applies suppressed, premature and forced tokens, and those
+// that a grammar allows. The order is that of Hugging Face's processors. Part of a decoding step.
 //
 //   logits (R, V), choice (params/sampling.h) -> scores (R, V)
 #pragma once
@@ -21,7 +21,7 @@ struct TokenRule {
   float bias = 0;
 };
 
-// Words of the choice buffer, with so many words of rule lists.
+// Words of the choice buffer, with `rule_words` words of rule lists.
 uint64_t choice_words(const SearchParams& params, uint64_t rule_words);
 // Words from its start.
 uint64_t choice_suppress_at(const SearchParams& params);

@@ -1,5 +1,5 @@
-// unfold (im2col): every position of a window over a picture as one row, so that a packed linear
-// layer after it is a dense convolution (Chellapilla, Puri and Simard, 2006).
+// unfold (im2col): every position of a window over an image as one row. A packed linear layer after
+// it is then a dense convolution (Chellapilla, Puri and Simard, 2006).
 //
 //   x (B, C, H, W) or (B, H, W, C) -> y (B, OH * OW, C * kh * kw)
 //   y[b, oy * OW + ox, (c * kh + ky) * kw + kx] =
@@ -7,9 +7,9 @@
 //
 // With a dilation d the kernel's columns are d pixels apart (kx d in the place of kx), as in
 // dilated convolutions (van den Oord et al., 2016, WaveNet). With a slope a, x below 0 counts as a
-// x (leaky ReLU: Maas et al., 2013), for convolutions that an activation stands in front of.
+// x (leaky ReLU: Maas et al., 2013), for convolutions that follow an activation.
 //
-// The columns are in the order of a convolution's weight (out, C, kh, kw), which is therefore the
+// The columns are in the order of a convolution's weight (out, C, kh, kw). So that weight is the
 // linear layer's weight (out, C * kh * kw) as it is.
 #pragma once
 
@@ -25,8 +25,8 @@ struct UnfoldAttrs {
   float slope = 1.0f;         // multiplies what is below 0
 };
 
-// The output's description, or why the window does not fit x (B, C, H, W), (B, H, W, C), (B, C, T)
-// or (B, T, C), as attrs.source says.
+// The output's description, or why the window does not fit x. attrs.source says which x is: (B, C,
+// H, W), (B, H, W, C), (B, C, T) or (B, T, C).
 Result<TensorDesc> check_unfold(const TensorDesc& x, const UnfoldAttrs& attrs);
 
 // Adds y = unfold(x) to the graph and returns y (B, OH * OW, C * kh * kw).

@@ -52,8 +52,8 @@ struct DeviceCaps {
   CompilerTraits compiler;
   GpuTraits gpu;                         // counts where device_class is not kSoftware
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
-  // Lanes of the subgroups that multiply them, whose pipelines may ask for a size of their own, and
-  // how many of these a workgroup may have.
+  // Lanes of the subgroups that multiply them, whose pipelines may ask for another size. How many
+  // of these a workgroup may have.
   uint32_t unit_lanes = 1;
   uint32_t max_unit_subgroups = 32;
   // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);

@@ -16,8 +16,8 @@ enum class MatmulStrategy : uint8_t {
   kStream,   // a few rows: streams B once by loads that all lanes share
   kWide,     // software devices: large register tiles, no shared memory
   kLiteral,  // the same with a tile that is written into the SPIR-V; subgroups of 4
-  kSlabs,    // the same compiler, weights in f32: every 8 steps of a panel behind one address
-  // The same compiler, many rows: weights stay, rows pass, 128 steps of each behind one address.
+  kSlabs,    // the same compiler, weights in f32: every 8 steps of a panel from one address
+  // The same compiler, many rows: weights stay, rows pass, 128 steps of each from one address.
   kStationary,
   kStrided,   // software devices, any strides of f32 operands: the same tiles, element loads
   kTiled,     // GPUs, any strides: shared-memory tiles

@@ -67,7 +67,7 @@ struct Dispatch {
   // The kernel computes the same bits on every device (reproducible/pin_arithmetic.h).
   bool reproducible = false;
   // Of a kernel with a table (set 1), the binding whose buffer it has in parts, and how long a part
-  // is. Part i begins i parts behind the buffer's begin; only whole ones are there.
+  // is. Part i begins i parts after the buffer's begin; only whole ones are there.
   uint32_t table_binding = 0;
   uint32_t table_part_bytes = 0;  // 0: the kernel has no table
   std::array<uint32_t, 3> groups = {1, 1, 1};

@@ -10,7 +10,7 @@
 namespace vkformer {
 namespace {
 
-// A byte moved counts as so many operations; only for guessing dispatches not measured yet.
+// Operations that a byte moved counts as; only for estimates of dispatches not measured yet.
 constexpr double kFlopsPerByte = 2;
 // How much a new measurement of a whole dispatch counts against the older ones.
 constexpr double kNewWeight = 0.3;
@@ -18,7 +18,7 @@ constexpr double kNewWeight = 0.3;
 constexpr double kSmallShare = 0.02;
 // The device learns what changed by this part of it: telling takes a lock.
 constexpr double kWorthTelling = 0.02;
-// Cutting a dispatch pays where the piece is longer than so many fixed costs.
+// Cutting a dispatch pays where the piece is longer than this number of fixed costs.
 constexpr double kWorthCutting = 4;
 
 double group_count(const std::array<uint32_t, 3>& groups) {
@@ -175,7 +175,7 @@ void SliceCosts::observe(const PlanPiece& piece, double microseconds) {
   Rate& rate = kernels_[d.kernel];
   rate.work = rate.work * (1 - kNewWeight) + d.work * part;
   rate.microseconds = rate.microseconds * (1 - kNewWeight) + own;
-  // The first guess is forgotten as measurements come in.
+  // The first estimate loses its weight as measurements come in.
   all_.work = all_.work * (1 - kNewWeight) + d.work * part;
   all_.microseconds = all_.microseconds * (1 - kNewWeight) + own;
   if (part < kSmallShare && d.microseconds > 0) return;

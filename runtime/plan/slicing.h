@@ -109,7 +109,7 @@ struct SliceLimits {
   size_t pieces = 0;
 };
 
-// Pieces from `position` on that keep to the limits, at least one; moves `position` behind them. At
+// Pieces from `position` on that keep to the limits, at least one; moves `position` past them. At
 // the end of the plan position.dispatch is the number of dispatches.
 std::vector<PlanPiece> next_slice(const Plan& plan, const SliceCosts& costs,
                                   const SliceLimits& limits, PlanPosition& position);

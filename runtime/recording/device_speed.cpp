@@ -25,7 +25,7 @@ class Product {
     return product;
   }
 
-  // Seconds of one submit that holds it so many times.
+  // Seconds of one submit that holds it `times` times.
   Result<double> seconds(size_t times) {
     constexpr int kTries = 4;
     const std::vector<RecordingRange> ranges(times, recorded_->all());

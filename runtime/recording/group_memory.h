@@ -1,9 +1,9 @@
 // The memory of a pass on one device, or on the members of a group: a PassMemory for each member of
 // this process, and who has what of the tensors that several members use.
 //
-// A shared tensor has a copy at every member that uses it. Who writes it has the only good copy;
-// before another member's dispatches it goes there by way of the host. So a cache, which one member
-// uses alone, never moves.
+// A shared tensor has a copy at every member that uses it. The member that writes it has the only
+// good copy. Before another member's dispatches, it goes there by way of the host. So a cache,
+// which one member uses alone, never moves.
 #pragma once
 
 #include <memory>

@@ -9,8 +9,8 @@
 
 namespace vkformer {
 
-// The place of node `index`. A norm right behind an embedding stands with it, for one kernel may do
-// both (ops/fusion.h), with other roundings than two.
+// The place of node `index`. A norm right after an embedding shares its place, for one kernel may
+// do both (ops/fusion.h), with other roundings than two.
 inline std::string place_of_node(const Graph& graph, size_t index) {
   const Node& node = graph.nodes()[index];
   if (index == 0 || node.op != static_cast<uint16_t>(OpId::k_layer_norm)) {

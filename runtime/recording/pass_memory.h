@@ -48,7 +48,7 @@ struct TensorPart {
 class HostBlockSizes {
  public:
   explicit HostBlockSizes(const VulkanDevice& device) : device_(device) {}
-  // A tensor of so many bytes; gives its places in the blocks.
+  // The places of a tensor in the blocks.
   struct Places {
     uint64_t sent_at = 0, returned_at = 0;  // bytes
   };

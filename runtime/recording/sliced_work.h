@@ -33,7 +33,7 @@ struct SlicedPlan {
 // The part of a budget that slices aim at to begin with; it then follows what they take.
 inline constexpr double kUsualFill = 0.85;
 
-// What pieces of the plan will cost there, as far as the device knows or can guess.
+// What pieces of the plan will cost there, as far as the device knows or can estimate.
 SliceCosts costs_of(VulkanDevice& device, const Plan& plan);
 
 class SlicedWork {
@@ -88,7 +88,7 @@ class SlicedWork {
   };
 
   explicit SlicedWork(std::shared_ptr<VulkanDevice> device) : device_(std::move(device)) {}
-  // A slice from `at` on, which moves behind it.
+  // A slice from `at` on; moves `at` past it.
   Slice next(double microseconds, Cursor& at, UnderWay& pieces) const;
   // What a slice that was submitted or appended leaves.
   void advance_to(const Cursor& at, UnderWay under_way);

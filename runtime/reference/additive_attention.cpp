@@ -50,16 +50,16 @@ void attend(const AlignmentInputs& in, const AlignmentOptions& o, const Place& a
   const double none = -std::numeric_limits<double>::infinity();
   double count = 0;
   const std::vector<double> positions = sentence_positions(in, at.item, count);
-  double centre = static_cast<double>(o.first + at.query);
+  double center = static_cast<double>(o.first + at.query);
   if (o.window == Window::kPredictive) {
-    centre = count * in.q[(at.item * in.q.dim(1) + at.query) * in.q.dim(2) + o.width];
+    center = count * in.q[(at.item * in.q.dim(1) + at.query) * in.q.dim(2) + o.width];
   }
   std::vector<double> scores;
   double highest = none;
   for (int64_t j = 0; j < keys; ++j) {
     const double position = positions[static_cast<size_t>(j)];
     const bool far =
-        o.window != Window::kNone && std::abs(position - centre) > static_cast<double>(o.reach);
+        o.window != Window::kNone && std::abs(position - center) > static_cast<double>(o.reach);
     scores.push_back(position < 0 || far ? none : score_of(in, o, at, j, position));
     if (scores.back() > highest) highest = scores.back();
   }
@@ -73,7 +73,7 @@ void attend(const AlignmentInputs& in, const AlignmentOptions& o, const Place& a
     double weight = std::exp((score - highest) / o.temperature) / total;
     if (o.window == Window::kPredictive) {
       const double sigma = static_cast<double>(o.reach) / 2;
-      const double far = positions[static_cast<size_t>(j)] - centre;
+      const double far = positions[static_cast<size_t>(j)] - center;
       weight *= std::exp(-far * far / (2 * sigma * sigma));
     }
     y[o.value_width + j] = weight;

@@ -7,7 +7,7 @@
 namespace vkformer::reference {
 
 struct AlignmentInputs {
-  Array q;                      // (B, T, A); predictive: (B, T, A + 1), the centre's share behind
+  Array q;                      // (B, T, A); predictive: (B, T, A + 1), the center's share last
   Array kv;                     // (B, S, line): begins with the key (A), ends with the value (C)
   const Array* mask = nullptr;  // (B, S), or all ones
   const Array* v = nullptr;     // (A), of additive scores

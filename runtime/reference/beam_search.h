@@ -21,8 +21,8 @@
 // reach is cur; where early stopping is "never" and the penalty rewards length, it is M.
 //
 // diverse_beam_search divides the n beams into groups, each its own search with n / groups
-// beams. At each step the groups go on one after the other, and a token's score loses `diversity`
-// for every running beam of the groups before that ends in it now (Vijayakumar et al. 2018). The
+// beams. At each step the groups go on one after the other. A token's score loses `diversity` for
+// every running beam of the groups before that ends in it now (Vijayakumar et al. 2018). The
 // finished sequences of all groups together are the result.
 //
 // Scores are processed in this order, on logits (greedy) or log-probabilities (beam), without

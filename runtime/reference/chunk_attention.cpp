@@ -24,14 +24,15 @@ struct Problem {
   }
 };
 
-// Places of the keys that the chunk sees, one chunk behind the other, each as often as it occurs.
+// Positions of the keys that the chunk attends to, one chunk after the other, each as often as it
+// occurs.
 std::vector<int64_t> window(const Problem& p, int64_t chunk) {
   const int64_t chunks = p.rounds * p.tokens() / p.options.chunk;
   std::vector<int64_t> places;
   for (int64_t distance = -p.options.before; distance <= p.options.after; ++distance) {
     const int64_t offset = std::abs(distance) < chunks ? distance : 0;
-    const int64_t neighbour = (chunk + offset + chunks) % chunks;
-    for (int64_t n = 0; n < p.options.chunk; ++n) places.push_back(neighbour * p.options.chunk + n);
+    const int64_t neighbor = (chunk + offset + chunks) % chunks;
+    for (int64_t n = 0; n < p.options.chunk; ++n) places.push_back(neighbor * p.options.chunk + n);
   }
   return places;
 }

@@ -14,7 +14,7 @@
 
 namespace vkformer::reference {
 
-// Of a prefix: the logits (V) of the next token, and the states (T,D) of its own.
+// Of a prefix: the logits (V) of the next token, and the states (T,D) of the prefix.
 struct PrefixStates {
   std::vector<double> logits;
   std::vector<std::vector<double>> hidden;

@@ -1,8 +1,7 @@
-// conv: cross-correlation in groups, zeros outside the picture, without dilation:
-// y[b, o, oy, ox] = bias[o] + sum over c, ky, kx of weight[o, c, ky, kx] *
-// x[b, o / (out/groups) * (C/groups) + c, oy sh + ky - top, ox sw + kx - left].
-// x (B, C, H, W), weight (out, C/groups, kh, kw), bias (out) -> y (B, out, OH, OW). Needs: Array,
-// WindowOptions.
+// conv: cross-correlation in groups, zeros outside the image, without dilation. y[b, o, oy, ox] =
+// bias[o] + sum over c, ky, kx of `weight[o, c, ky, kx] * x[b, o / (out/groups) * (C/groups) + c,
+// oy sh + ky - top, ox sw + kx - left]`. x (B, C, H, W), weight (out, C/groups, kh, kw), bias (out)
+// -> y (B, out, OH, OW). Needs: Array, WindowOptions.
 #pragma once
 
 #include "reference/unfold.h"

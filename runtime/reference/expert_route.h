@@ -5,7 +5,7 @@
 //   two best s + bias, the K best s + bias, equal ones by ascending index; w = scale s / (sum of
 //   the chosen s + least_sum), or scale s
 //
-// Columns behind the X experts are experts that every row takes, with w = sigmoid. Needs: Array.
+// Columns after the X experts are experts that every row takes, with w = sigmoid. Needs: Array.
 #pragma once
 
 #include "reference/array.h"

@@ -10,7 +10,7 @@ namespace vkformer::reference {
 struct LshHashOptions {
   std::vector<int64_t> factors;  // of the number of buckets: bucket0 + factor0 * bucket1 ...
   const Array* mask = nullptr;   // (B, S), 1 = kept; others go into one bucket more
-  bool offsets = true;           // round r's buckets begin behind round r - 1's
+  bool offsets = true;           // round r's buckets begin after round r - 1's
 };
 
 // x (B, H, S, E), rotations (H, E, R, C) -> (B, H, R, S).

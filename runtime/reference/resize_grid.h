@@ -15,8 +15,8 @@ struct GridOptions {
   bool halves = false;   // means of 2 x 2
 };
 
-// The source of row i is i (H - 1) / (OH - 1) where aligned, 2 i + 1/2 where halved, else
-// max(0, (i + 1/2) H / OH - 1/2).
+// The source of row i is `i (H - 1) / (OH - 1)` where aligned, `2 i + 1/2` where halved, else
+// `max(0, (i + 1/2) H / OH - 1/2)`.
 Result<Array> resize_grid(const Array& x, const GridOptions& options);
 
 }  // namespace vkformer::reference

@@ -1,6 +1,6 @@
-// state_scan and causal_conv: the recurrences of Mamba-2 (Dao and Gu, 2024) and of the gated delta
-// rule (Yang et al., 2024), token by token, and the short convolution before them.
-// Needs: Array, activation.
+// state_scan: the recurrences of Mamba-2 (Dao and Gu, 2024) and of the gated delta rule (Yang et
+// al., 2024), token by token. causal_conv: the short convolution before them. Needs: Array,
+// activation.
 #pragma once
 
 #include "reference/activation.h"

@@ -1,6 +1,6 @@
-// unfold (im2col): y[b, oy OW + ox, (c kh + ky) kw + kx] = x[b, c, oy sh + ky - top, ox sw + kx -
-// left], 0 outside the picture (Chellapilla, Puri and Simard, 2006).
-// x (B, C, H, W) -> y (B, OH * OW, C * kh * kw). Needs: Array.
+// unfold (im2col): `y[b, oy OW + ox, (c kh + ky) kw + kx] = x[b, c, oy sh + ky - top, ox sw + kx -
+// left]`, 0 outside the image (Chellapilla, Puri and Simard, 2006). x (B, C, H, W) -> y (B, OH *
+// OW, C * kh * kw). Needs: Array.
 #pragma once
 
 #include "reference/array.h"

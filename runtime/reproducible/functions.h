@@ -1,6 +1,6 @@
 // Division, square root, exponential, logarithm and half precision, made of what every device
 // computes alike: f32 additions, subtractions and multiplications that round to the nearest even,
-// and integers. Vulkan leaves the results of its own functions open by some last places.
+// and integers. Vulkan leaves some last places of its functions' results open.
 //
 // One text for two arithmetics: the host's (host_arithmetic.h) and SPIR-V that the device runs
 // (pin_arithmetic.cpp). An arithmetic A has F (f32), U (32-bit words) and B (truth values), and
@@ -55,8 +55,8 @@ typename A::F flush(A& a, typename A::F x) {
   return a.from_bits(a.pick(tiny, a.iand(word, a.u(kSignBit)), word));
 }
 
-// About 1 / m for m in [1, 2), to some last places: Newton's iteration from a linear guess on the
-// bits, whose error of 12 % is squared three times.
+// About 1 / m for m in [1, 2), to some last places: Newton's iteration from a linear estimate on
+// the bits, whose error of 12 % is squared three times.
 template <class A>
 typename A::F reciprocal_estimate(A& a, typename A::F m) {
   auto r = a.from_bits(a.isub(a.u(0x7ef311c3u), a.bits(m)));
@@ -72,8 +72,8 @@ typename A::F from_unsigned(A& a, typename A::U word) {
 }
 
 // x / y, correctly rounded to the nearest even; denormals are zeros before and after.
-// The quotient of the fractions has 26 bits, from an estimate that is off by some units and a
-// remainder of integers, which modulo 2^32 is exact as long as it is small.
+// The quotient of the fractions has 26 bits. It comes from an estimate that is off by some units
+// and a remainder of integers. Modulo 2^32 the remainder is exact as long as it is small.
 template <class A>
 typename A::F divide(A& a, typename A::F x, typename A::F y) {
   const FloatParts<A> n(a, x), d(a, y);
@@ -131,7 +131,7 @@ typename A::F square_root(A& a, typename A::F x) {
   const auto odd = a.iand(a.iadd(p.exponent, a.u(1)), a.u(1));
   const auto m = a.from_bits(
       a.ior(a.iand(p.word, a.u(0x007fffffu)), a.shift_left(a.iadd(a.u(127), odd), a.u(23))));
-  // About 1 / sqrt(m): a linear guess on the bits, then Newton's iteration.
+  // About 1 / sqrt(m): a linear estimate on the bits, then Newton's iteration.
   auto y = a.from_bits(a.isub(a.u(0x5f3759dfu), a.shift_right(a.bits(m), a.u(1))));
   const auto half = a.times(m, a.f(0.5f));
   for (int i = 0; i < 3; ++i) {
@@ -164,7 +164,7 @@ typename A::F square_root(A& a, typename A::F x) {
   return a.from_bits(a.pick(a.either(p.nan, negative), a.u(kNanBits), word));
 }
 
-// e^x: x = n ln 2 + r with |r| <= ln(2) / 2 (Cody and Waite, 1980), then the Taylor series of e^r
+// e^x: x = n ln 2 + r with |r| <= ln(2) / 2 (Cody and Waite, 1980). Then the Taylor series of e^r
 // to r^7, whose rest is below 2^-27, and 2^n in two factors. 0 where the result would be denormal.
 template <class A>
 typename A::F exponential(A& a, typename A::F x) {
@@ -190,7 +190,7 @@ typename A::F exponential(A& a, typename A::F x) {
   return a.pick(p.nan, a.from_bits(a.u(kNanBits)), y);
 }
 
-// ln x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), then 2 artanh((m - 1) / (m + 1)) as a series to
+// ln x: x = m 2^e with m in [sqrt(1/2), sqrt(2)). Then 2 artanh((m - 1) / (m + 1)) as a series to
 // the eleventh power. -infinity of 0 and of denormals, NaN of what is below.
 template <class A>
 typename A::F logarithm(A& a, typename A::F x) {

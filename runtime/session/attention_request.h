@@ -19,9 +19,9 @@ struct AttentionRequest {
 // What the options ask for, or why it makes no sense.
 Result<AttentionRequest> attention_request(const RunOptions& options);
 
-// Divides the scores of the graph's attention by the temperature, and adds to each map
-// ..attentions.l (B,H,T,S) its ..attention_entropy.l (B,H,T). kUnsupported where a kind of
-// attention has no such softmax.
+// Divides the scores of the graph's attention by the temperature. Adds its ..attention_entropy.l
+// (B,H,T) to each map ..attentions.l (B,H,T,S). kUnsupported where a kind of attention has no such
+// softmax.
 Status apply_attention_request(Graph& graph, const AttentionRequest& request);
 
 }  // namespace vkformer

@@ -11,7 +11,7 @@ namespace vkformer {
 Result<uint64_t> forward_bytes(const LoadedModel& model, const ForwardShape& shape,
                                const ForwardTaps& taps);
 Result<uint64_t> generation_bytes(const LoadedModel& model, const GenerationKey& key);
-// Whether so many bytes would fit if nothing but the model were on the device.
+// Whether `bytes` bytes would fit if nothing but the model were on the device.
 bool fits_alone(const LoadedModel& model, uint64_t bytes);
 
 // The error of a pass that could not be made; where memory was the reason, with the largest batch

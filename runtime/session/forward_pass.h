@@ -82,7 +82,8 @@ class ForwardPass : public Preparation {
   OutputAxes axes_;                    // where the key says that outputs are cut
   std::vector<TensorDesc> described_;  // outputs_
   // Whole numbers (I32) that the host knows and no operator reads, such as the ids of a sequence
-  // that a family puts together, and the feeds they are of: they are handed out as they were fed.
+  // that a family puts together. They are returned as they were fed; the second part is the feed's
+  // name.
   std::vector<std::pair<TensorDesc, std::string>> echoes_;
   std::optional<SliceCosts> costs_;
 };

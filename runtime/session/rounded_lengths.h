@@ -22,7 +22,7 @@ struct GivenLengths {
   bool any() const { return source > 0 || target > 0; }
 };
 
-// The length that a pass of so many tokens runs on: at most a quarter more, or 16 tokens in all.
+// The length that a pass of `length` tokens runs on: at most a quarter more, or 16 tokens in all.
 int64_t rounded_length(int64_t tokens, int64_t most);
 
 // Pads token ids, masks and types on the right. Nothing: the lengths stay, since the family sees

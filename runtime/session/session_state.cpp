@@ -49,7 +49,7 @@ Status check_no_overlap(const std::map<std::string, TensorPlace>& places) {
         continue;
       }
       return invalid_argument(message({"[", a->first, "] and [", b->first,
-                                       "] overlap in one buffer; give each a place of its own"}));
+                                       "] overlap in one buffer; give each a separate place"}));
     }
   }
   return {};
@@ -371,7 +371,7 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
 Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
   if (options.contrastive_tokens != 0) {
     return unsupported(
-        "[start_generation] every token of contrastive search is a pass of its own, whose slices "
+        "[start_generation] every token of contrastive search is a separate pass, whose slices "
         "nobody plans; use generate");
   }
   VKF_CHECK(begin_generation(options));

@@ -37,7 +37,7 @@ class SessionState {
 
   Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options);
   // The same with the logits of each row's last token alone, (B,V), where the family can
-  // (ForwardTaps::last_logits), else of all tokens (B,T,V).
+  // (ForwardTaps::last_logits). Else the logits are those of all tokens, (B,T,V).
   Result<TensorMap> run_last(const TensorMap& inputs);
   GenerateOptions generation_defaults() const {
     return vkformer::generation_defaults(model_->family());

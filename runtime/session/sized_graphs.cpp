@@ -70,7 +70,7 @@ Result<TensorMap> inputs_of(const ModelFacts& facts, const SessionSizes& s) {
   }
   return unsupported(
       message({"[sizes] a ", facts.architecture,
-               " reads arrays of its own, whose sizes a number of tokens does not say; give the "
+               " reads more arrays, whose sizes a number of tokens does not say; give the "
                "inputs themselves"}));
 }
 

@@ -21,8 +21,8 @@ class SlicedRun {
 
   // An error while something is started and not finished.
   Status check_idle() const;
-  // Whether there is what slices are carried out with. Begins to make it beside the caller, or
-  // makes it in so much of the caller's time where nobody is there; infinity waits.
+  // Whether there is what slices are carried out with. Begins to make it on a helper's thread.
+  // Without a helper, makes it in up to `microseconds` of the caller's time; infinity waits.
   Result<bool> prepare(double microseconds);
   // A pass over `inputs`, whose pixel values are made of `images` where there are some, from
   // copies.

@@ -19,7 +19,7 @@ class ChainSharer {
   explicit ChainSharer(std::span<const uint32_t> words) : words_(words), next_id_(words[3]) {}
 
   std::vector<uint32_t> run() {
-    // Pointer types come to light with the chains, but stand in front of them.
+    // The chains tell the pointer types, but the types must precede them.
     std::vector<uint32_t> functions;
     size_t types_at = 0, functions_at = 0;  // words, of the first type and the first function
     for_each_instruction(words_, [&](uint32_t op, std::span<const uint32_t> in) {

@@ -63,7 +63,7 @@ WordMarks word_marks(const PairTokens& pair) {
 
 // Where the context's tokens stand in the row of the pair.
 Result<PairTokens> encode_question(const TaskModel& task, const Question& question) {
-  constexpr size_t kMostSpecial = 8;  // tokens in front of a text
+  constexpr size_t kMostSpecial = 8;  // tokens before a text
   EncodeOptions plain;
   plain.special_tokens = SpecialTokens::kExclude;
   const std::string_view texts[] = {question.question, question.context};

@@ -134,7 +134,7 @@ TensorMap token_inputs(const TaskModel& task, const std::vector<Encoding>& encod
   TensorMap inputs;
   inputs["input_ids"] = Tensor::from_ints(shape, ids);
   inputs["attention_mask"] = Tensor::from_ints(shape, mask);
-  // A model without types of its own (RoBERTa) is not told which text of a pair is which.
+  // A model without token types (RoBERTa) is not told which text of a pair is which.
   if (facts.source_tokens.types > 1) inputs["token_type_ids"] = Tensor::from_ints(shape, types);
   return inputs;
 }

@@ -121,7 +121,7 @@ Result<std::vector<std::vector<LabelScore>>> classify_pictures(TaskModel& task,
                                                                int top) {
   if (task.facts().head == HeadKind::kSimilarity) {
     return unsupported(message({"[classify] a ", task.facts().architecture,
-                                " has no classes of its own. Name some: zero_shot, or --label."}));
+                                " has no classes. Name some: zero_shot, or --label."}));
   }
   std::vector<std::vector<LabelScore>> labels;
   for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {

@@ -1,5 +1,5 @@
-// CtcVocabulary: what the classes of a CTC head stand for, and the text that the classes of all
-// frames make (Graves et al., "Connectionist temporal classification", 2006).
+// CtcVocabulary: what the classes of a CTC head stand for (Graves et al., "Connectionist temporal
+// classification", 2006). It makes the text from the classes of all frames.
 #pragma once
 
 #include <map>

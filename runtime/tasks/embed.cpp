@@ -131,7 +131,7 @@ Result<std::string> prompt_of(const TaskModel& task, const EmbedOptions& options
   return name.empty() ? std::string() : named_prompt(task, name);
 }
 
-// Tokens that a prompt has in front of a text; a special token that ends it alone is not there.
+// Tokens that a prompt has before a text; a special token that ends it alone is not there.
 Result<size_t> prompt_tokens(const TaskModel& task, const std::string& prompt) {
   if (prompt.empty()) return size_t{0};
   const std::string_view text = prompt;

@@ -256,7 +256,7 @@ Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& fo
                        found.log_probabilities};
   VKF_ASSIGN(result.text, task.tokenizer->decode(ids.subspan(prompt), SpecialTokens::kExclude));
   if (task.facts().kind != ModelKind::kDecoder) return result;
-  // Behind a prompt a text begins with the space that it would lose at the start of a line.
+  // After a prompt, a text begins with the space that it would lose at the start of a line.
   VKF_ASSIGN(const std::string before,
              task.tokenizer->decode(ids.first(prompt), SpecialTokens::kExclude));
   VKF_ASSIGN(const std::string whole, task.tokenizer->decode(ids, SpecialTokens::kExclude));
@@ -354,7 +354,7 @@ Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::string_view text = texts[i];
     VKF_ASSIGN(const Encoding source, encode_task_text(task, {&text, 1}, i, task.token_limit()));
-    // Behind a prompt, a continuation's tokens are those that the whole text has more.
+    // After a prompt, a continuation's tokens are those that the whole text has more.
     const std::string all = decoder ? texts[i] + continuations[i] : continuations[i];
     const std::string_view whole = all;
     VKF_ASSIGN(const Encoding target, encode_task_text(task, {&whole, 1}, i, task.token_limit()));

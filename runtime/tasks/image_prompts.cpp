@@ -50,7 +50,7 @@ class ImageWords {
 
   // The text with a placeholder for each picture, where it has none.
   std::string placed(const std::string& text, size_t pictures) const;
-  // What a placeholder becomes, for a picture whose images have so many tokens each.
+  // What a placeholder becomes, for a picture whose images have `tokens` tokens each.
   std::string expanded(const PromptImages& picture, int64_t tokens) const;
   // The text with its placeholders replaced.
   std::string replaced(const std::string& text, const std::vector<std::string>& with) const;

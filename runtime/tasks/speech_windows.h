@@ -1,4 +1,4 @@
-// Sounds of a call in windows that a speech model takes at once.
+// The audio of a call, in windows that a speech model takes at once.
 #pragma once
 
 #include "tasks/task_model.h"
@@ -19,19 +19,19 @@ struct HeardSound {
   std::vector<TokenId> prompt;  // of a decoder
   Transcript transcript;
 
-  // Appends the text of the next window, behind a space where neither has one.
+  // Appends the text of the next window, after a space where neither has one.
   void append(std::string text);
 };
 
 struct HeardSounds {
   std::vector<HeardSound> sounds;
-  std::vector<SoundWindow> windows;  // of all sounds, in order; silence of no samples has none
+  std::vector<SoundWindow> windows;  // of all recordings, in order; one of no samples has none
 };
 
 // Samples per second that the model takes.
 int64_t speech_rate(const TaskModel& task);
 
-// The sounds at the model's sampling rate, cut into windows. A window that is too long ends in the
+// The audio at the model's sampling rate, cut into windows. A window that is too long ends in the
 // middle of the quietest tenth of a second of its last fifth.
 Result<HeardSounds> cut_sounds(const TaskModel& task, std::span<const Sound> sounds);
 

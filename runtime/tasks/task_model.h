@@ -37,7 +37,7 @@ struct TaskModel {
   // Of a decoder that reads images; an error where its files describe no processor, for texts alone
   // need none.
   std::optional<Result<PromptImageProcessor>> images;
-  std::optional<LogMel> sounds;              // where it reads features of sounds
+  std::optional<LogMel> sounds;              // where it reads features of audio
   std::optional<WaveformSettings> waveform;  // where it reads samples
   std::optional<CtcVocabulary> ctc;          // of a CTC head, where it has no tokenizer
   std::optional<LetterVocabulary> letters;   // where it speaks
@@ -62,7 +62,7 @@ struct TaskModel {
 Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
                                                    TaskKind task, const TaskOptions& options);
 
-// What makes tensors of pictures and of sounds, for load_task_model().
+// What makes tensors of images and of audio, for load_task_model().
 Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
 Result<LogMel> load_task_sounds(const FileStore& files);
 Result<WaveformSettings> load_task_waveform(const FileStore& files);
@@ -144,7 +144,7 @@ std::string text_slice(const std::string& text, TextRange range);
 
 // The settings of a run: the model's own, those of options.task, then `options`.
 Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOptions& options);
-// New tokens that fit behind a prompt of so many, where the caller asked for no number.
+// New tokens that fit after a prompt of `prompt` tokens, where the caller asked for no number.
 int fitting_tokens(const TaskModel& task, int tokens, size_t prompt);
 // A hypothesis whose first `prompt` tokens were given.
 Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& found, size_t prompt);

@@ -22,7 +22,7 @@ Result<TextWriter> TextWriter::create(const TaskModel& task, const TextOptions& 
   return writer;
 }
 
-// A continuation is decoded behind its prompt, whose own text is omitted.
+// A continuation is decoded after its prompt, whose own text is omitted.
 Status TextWriter::begin(Line& line, const std::vector<TokenId>& prompt) {
   VKF_ASSIGN(const std::string before, task_->tokenizer->decode(prompt, SpecialTokens::kExclude));
   line.skip = before.size();

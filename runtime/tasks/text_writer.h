@@ -15,8 +15,8 @@ namespace vkformer {
 
 class TextWriter {
  public:
-  // The texts answer `prompts`, token rows of a decoder or empty, at `places` of the call, with so
-  // many sequences each. Keeps task and options.
+  // The texts answer `prompts`, token rows of a decoder or empty, at `places` of the call, with
+  // `sequences` sequences each. Keeps task and options.
   static Result<TextWriter> create(const TaskModel& task, const TextOptions& options,
                                    std::span<const size_t> places,
                                    const std::vector<std::vector<TokenId>>& prompts,

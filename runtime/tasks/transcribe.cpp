@@ -61,7 +61,7 @@ Result<std::vector<TokenId>> make_prompt(const TaskModel& task, const Transcribe
   return prompt;
 }
 
-// Puts the language that is likeliest behind the start token into the prompts that lack it.
+// Puts the language that is likeliest after the start token into the prompts that lack it.
 Status hear_languages(TaskModel& task, std::vector<HeardSound>& recordings,
                       std::span<const SoundWindow> first_windows) {
   const GenerationFacts& facts = task.model->family().generation();

@@ -162,7 +162,7 @@ struct TokenSpaces {
 
 TokenSpaces spaces_of(std::string_view token) {
   TokenSpaces spaces;
-  // Most tokens are ASCII at both ends, behind at most one space.
+  // Most tokens are ASCII at both ends, after at most one space.
   const auto is_inner = [](char c) { return c > ' ' && c < 0x7F; };
   const bool space = token.starts_with("\u0120");
   const size_t begin = space ? 2 : 0;

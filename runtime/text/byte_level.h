@@ -1,5 +1,5 @@
 // Byte-level text: UTF-8 bytes written as 256 printable characters (Radford et al., 2019, "Language
-// Models are Unsupervised Multitask Learners"), and the steps of a tokenizer file that use it.
+// Models are Unsupervised Multitask Learners"). It has the steps of a tokenizer file that use it.
 // Needs: the steps' base classes, JsonRef, Encoding.
 #pragma once
 

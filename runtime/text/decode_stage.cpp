@@ -79,7 +79,7 @@ Result<std::string> TokenwiseDecoder::token_bytes(std::string token, bool& joine
     return unsupported(
         "[decoder] changes tokens after a step that joins them, so the bytes of one token depend "
         "on "
-        "its neighbours; grammars need a tokenizer without such a step.");
+        "its neighbors; grammars need a tokenizer without such a step.");
   }
   size_t at = 0;
   while (at < token.size()) {

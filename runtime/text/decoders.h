@@ -20,7 +20,7 @@ class TokenDecoder {
   // The same for tokens that arrive one at a time. The decoder must outlive the stage. This one
   // works for any step: it waits for the last token.
   virtual std::unique_ptr<DecodeStage> stage() const;
-  // The bytes that a token adds to a text behind other tokens; not always whole characters.
+  // The bytes that a token adds to a text after other tokens; not always whole characters.
   // `joined` says whether an earlier step has joined the tokens, or that this one does.
   virtual Result<std::string> token_bytes(std::string token, bool& joined) const = 0;
 };
@@ -39,7 +39,7 @@ class TokenwiseDecoder : public TokenDecoder {
   Result<std::string> token_bytes(std::string token, bool& joined) const final;
 
   virtual Result<std::string> decode_token(std::string token, TokenPlace place) const = 0;
-  // Whether decode_token() looks at is_last, so that a stream must stay one token behind.
+  // Whether decode_token() looks at is_last, so that a stream must lag by one token.
   virtual bool needs_last() const { return false; }
 };
 

@@ -19,7 +19,7 @@ enum class PrependScheme : uint8_t {
 struct MetaspaceSettings {
   char32_t replacement = 0x2581;
   PrependScheme scheme = PrependScheme::kAlways;
-  bool split = true;  // whether words are cut in front of each replacement
+  bool split = true;  // whether words are cut before each replacement
 };
 
 Result<PrependScheme> parse_scheme(const JsonRef& json) {

@@ -147,7 +147,7 @@ bool BpeModel::can_cut(std::u32string_view word) const {
     return false;
   }
   // Without an unknown token, characters that are no tokens are dropped, and the ranges of all
-  // tokens behind them in the word move forward.
+  // tokens after them in the word move forward.
   if (settings_.unknown) return true;
   return std::all_of(word.begin(), word.end(),
                      [&](char32_t c) { return chars_.find(c).id != kNoToken; });

@@ -19,9 +19,9 @@ constexpr double kUnknownPenalty = 10.0;
 
 // Where no token has two characters next to each other, every way to cut a word passes between
 // them. Characters go by their codes in the trie.
-class NeighbourTable {
+class NeighborTable {
  public:
-  NeighbourTable() : seen_(kCommon) {}
+  NeighborTable() : seen_(kCommon) {}
   // Some token has these characters next to each other.
   void add(uint32_t left, uint32_t right) {
     if (left < kCommon && right < kCommon) seen_[left].set(right);
@@ -51,7 +51,7 @@ struct UnigramVocabulary {
   std::vector<double> scores;  // log-probabilities by id + 1; the first one is of no token
   double lowest = std::numeric_limits<double>::infinity();
   double highest = 0.0;
-  NeighbourTable neighbours;
+  NeighborTable neighbors;
 };
 
 struct UnigramSettings {
@@ -145,7 +145,7 @@ class UnigramModel final : public TokenModel {
       uint32_t previous = trie.code_of(run.text[begin]);
       for (uint32_t at = begin + 1; at < word.end; ++at) {
         const uint32_t code = trie.code_of(run.text[at]);
-        if (vocabulary_.neighbours.may_cut(previous, code)) {
+        if (vocabulary_.neighbors.may_cut(previous, code)) {
           run.parts.push_back({begin, at});
           begin = at;
         }
@@ -324,9 +324,9 @@ Result<UnigramVocabulary> parse_vocabulary(const JsonRef& json) {
   const CharTrie& trie = vocabulary.trie;
   for (const CharTrie::Entry& entry : entries) {
     const auto code_at = [&](size_t i) { return trie.code_of(entry.text[i]); };
-    if (entry.text.size() == 1) vocabulary.neighbours.add_token(code_at(0));
+    if (entry.text.size() == 1) vocabulary.neighbors.add_token(code_at(0));
     for (size_t i = 1; i < entry.text.size(); ++i) {
-      vocabulary.neighbours.add(code_at(i - 1), code_at(i));
+      vocabulary.neighbors.add(code_at(i - 1), code_at(i));
     }
   }
   return vocabulary;

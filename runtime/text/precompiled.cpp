@@ -64,10 +64,10 @@ uint32_t little_endian(std::string_view bytes, size_t at) {
   return value;
 }
 
-// A character map in SentencePiece's layout: the size of a trie in bytes, the trie, a double array
-// of 32-bit units as darts-clone writes it, and NUL-terminated replacements that its values are
-// offsets into. All numbers are little-endian. The content is as hostile as the file: lookups check
-// every step.
+// A character map in SentencePiece's layout: the size of a trie in bytes, the trie, and
+// NUL-terminated replacements. The trie is a double array of 32-bit units as darts-clone writes it;
+// its values are offsets into the replacements. All numbers are little-endian. The content is as
+// hostile as the file: lookups check every step.
 class CharacterMap {
  public:
   static Result<CharacterMap> parse(const JsonRef& json) {

@@ -70,7 +70,7 @@ class TokenTable {
     std::string token;
     int32_t id = 0;
   };
-  // What fits into a std::string without memory of its own.
+  // What fits into a std::string without an allocation.
   static constexpr size_t kShortBytes = 15;
   struct ShortToken {
     std::array<char, kShortBytes> text{};

@@ -33,7 +33,7 @@ class TokenizerEngine {
 
   // The string that `id` contributes to a decoded text; null for ids that are passed over.
   Result<const std::string*> decoded_token(TokenId id, SpecialTokens special_tokens) const;
-  // The bytes that a token adds to a decoded text behind others; none for special tokens and for
+  // The bytes that a token adds to a decoded text after others; none for special tokens and for
   // ids without a token.
   Result<std::string> token_bytes(TokenId id) const;
   // The decoder at work on a stream. The engine must outlive it.

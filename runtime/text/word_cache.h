@@ -24,8 +24,8 @@ inline void prefetch_memory(const void* address) {
 #endif
 }
 
-// Belongs to one call, so it needs no lock; it holds no text of its own, only where words are in
-// the text. A word has two places; the older of two is given up.
+// Belongs to one call, so it needs no lock; it holds no text, only where words are in the text. A
+// word has two places; the older of two is given up.
 class WordCache {
  public:
   // `words` is how many are expected.

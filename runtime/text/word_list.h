@@ -31,7 +31,7 @@ class WordList {
     return is_cut_ ? text_.original_range(word.begin, word.end).begin : text_.origin();
   }
 
-  // Puts `content` in front of the text, where all of it is still one word. False, and nothing
+  // Puts `content` before the text, where all of it is still one word. False, and nothing
   // changes, where it is not.
   bool prepend_to_whole(std::u32string_view content) {
     if (is_cut_ || words_.size() != 1) return false;

@@ -1,5 +1,6 @@
 // Word scanners: the regular expressions by which well-known byte-pair tokenizers cut a text into
-// words, written out by hand because a general matcher is too slow for them. Needs: CharSpan.
+// words. They are written out by hand because a general matcher is too slow for them. Needs:
+// CharSpan.
 #pragma once
 
 #include <cstdint>

@@ -116,7 +116,7 @@ std::string_view file_part(std::string_view name) {
 
 struct KnownRanks {
   const char* pattern;
-  std::vector<std::string> specials;  // behind the ranks, in order
+  std::vector<std::string> specials;  // after the ranks, in order
 };
 
 std::vector<std::string> llama3_specials() {

@@ -168,7 +168,7 @@ Status check_model(const PieceModel& model, const std::string& name) {
       message({"File [", name, "] has [model_type] ", model.model_type,
                ", treat_whitespace_as_suffix ", model.suffix_spaces ? "true" : "false",
                " and escape_whitespaces ", model.escapes ? "true" : "false",
-               "; vkformer reads Unigram (1) and BPE (2) with spaces in front of words."}));
+               "; vkformer reads Unigram (1) and BPE (2) with spaces before words."}));
 }
 
 Result<PieceModel> read_model(std::string_view bytes, const std::string& name) {
@@ -368,7 +368,7 @@ Json normalizer_of(const PieceModel& model, const TokenizerSettings& settings) {
   return json_sequence("normalizers", std::move(steps));
 }
 
-// Whether a text may be cut in front of every mark, as no piece reaches over one.
+// Whether a text may be cut before every mark, as no piece reaches over one.
 bool cuts_words(const PieceModel& model) {
   for (const Piece& piece : model.pieces) {
     if (piece.kind == PieceKind::kNormal && piece.text.find(kSpaceMark, 1) != std::string::npos) {

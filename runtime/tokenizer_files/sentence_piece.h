@@ -1,5 +1,5 @@
 // SentencePiece's model files (Kudo and Richardson, 2018): a vocabulary of pieces with scores, how
-// texts are normalized, and Unigram or BPE, as the protocol buffer of the format has them
+// texts are normalized, and Unigram or BPE. The format is a protocol buffer
 // (https://github.com/google/sentencepiece, sentencepiece_model.proto).
 //
 // Threading: pure functions.

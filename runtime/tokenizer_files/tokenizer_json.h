@@ -32,7 +32,7 @@ struct AddedToken {
   int64_t id = 0;
   std::string text;
   bool special = true;
-  bool lstrip = false;  // takes the spaces in front of it
+  bool lstrip = false;  // takes the spaces before it
   bool rstrip = false;  // and those after it
 };
 

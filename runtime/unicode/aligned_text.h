@@ -42,7 +42,7 @@ class AlignedText {
     const uint32_t at = counted(index);
     return {at, at + 1};
   }
-  // The original range behind characters [begin, end). Precondition: begin <= end <= size().
+  // The original range of characters [begin, end). Precondition: begin <= end <= size().
   CharSpan original_range(size_t begin, size_t end) const {
     if (begin < end) return {span(begin).begin, span(end - 1).end};
     return {place_between(begin), place_between(begin)};
@@ -80,7 +80,7 @@ class AlignedText {
   uint32_t counted(size_t index) const {
     return static_cast<uint32_t>(base_ + (index > lead_ ? index - lead_ : 0));
   }
-  // Where in the original the place in front of character `index` is.
+  // Where in the original the place before character `index` is.
   uint32_t place_between(size_t index) const;
   // Counts on for a next character that came from `begin`, where that needs no stored range.
   bool count_on(uint32_t begin);

@@ -1,5 +1,6 @@
-// CharTrie: which of a set of strings start at a place of a text, by a double array over characters
-// (Aoe, "An efficient digital search algorithm by using a double-array structure", 1989).
+// CharTrie: which of a set of strings start at a place of a text. It is a double array over
+// characters (Aoe, "An efficient digital search algorithm by using a double-array structure",
+// 1989).
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ class CharTrie {
   }
 
   static constexpr uint32_t root() { return 0; }
-  // The node behind the edge `code`, or kNoNode. Preconditions: a node, a code of code_of.
+  // The node that the edge `code` leads to, or kNoNode. Preconditions: a node, a code of code_of.
   uint32_t next(uint32_t node, uint32_t code) const {
     const uint32_t child = units_[node].base + code;
     return units_[child].parent == node ? child : kNoNode;
@@ -49,8 +50,8 @@ class CharTrie {
  private:
   class Builder;
 
-  // A node lies at `base + code` of its parent. There are always as many units behind the last base
-  // as there are codes, so that next() needs no check of its bounds.
+  // A node lies at `base + code` of its parent. At least as many units as there are codes follow
+  // the last base, so that next() needs no check of its bounds.
   struct Unit {
     uint32_t base = 0;
     uint32_t parent = kNoNode;  // kNoNode for a free place

@@ -12,8 +12,8 @@
 
 namespace vkformer {
 
-// Characters that no set of a pattern tells apart are one symbol of a byte, so that a text is a
-// byte a character, a set is a small list of bytes, and what letters are does not depend on the
+// Characters that no set of a pattern tells apart are one symbol of a byte. So a text has a byte
+// for each character, and a set is a small list of bytes. What letters are does not depend on the
 // matcher's tables. Patterns that need more than 256 symbols, or characters themselves, are matched
 // over UTF-8, their sets written out as ranges. Immutable.
 class RegexAlphabet {

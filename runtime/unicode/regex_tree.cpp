@@ -375,7 +375,7 @@ class Parser {
   // What follows `item` begins with "-".
   Status parse_range(const Item& item, int depth, std::vector<Range>& side) {
     if (!item.c) {
-      // Behind a class the sign is a character, where Oniguruma takes it at all.
+      // After a class the sign is a character, where Oniguruma takes it at all.
       if (peek(1) == '&' && peek(2) == '&') {
         add(item, side);
         return {};

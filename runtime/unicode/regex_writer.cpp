@@ -14,12 +14,12 @@ namespace {
 using Kind = RegexNode::Kind;
 using Mode = RegexNode::Mode;
 
-// Of all lengths of a look-behind together.
+// Of all lengths of a lookbehind together.
 constexpr size_t kMaxForms = 1024;
 constexpr size_t kMaxFormBytes = 64 * 1024;
 constexpr uint32_t kMaxLookBehind = 65535;  // PCRE2's, characters
 
-// A part of a look-behind written so that it takes a certain number of characters.
+// A part of a lookbehind written so that it takes a certain number of characters.
 struct Form {
   std::string text;
   uint32_t length = 0;
@@ -108,11 +108,11 @@ class Writer {
     return count_of(node.least, node.most) + mode;
   }
 
-  // --- Look-behinds.
+  // --- Lookbehinds.
 
   static Error refuse(const std::string& what) {
     return unsupported(
-        "A look-behind " + what +
+        "A lookbehind " + what +
         " cannot be matched by this build; write it as alternatives of bounded length.");
   }
 
@@ -223,7 +223,7 @@ class Writer {
     VKF_ASSIGN(Forms forms, forms_of(node.parts[0]));
     if (is_plain) return forms;
     // An atomic group whose branches have several lengths decides for one of them by what follows
-    // in the text, which the forms one by one cannot tell.
+    // in the text. The forms one by one cannot tell that.
     for (Form& form : forms) {
       if (form.length != forms[0].length) return refuse("with an atomic group of several lengths");
     }
@@ -260,7 +260,7 @@ class Writer {
 
   const RegexTree& tree_;
   const RegexAlphabet& alphabet_;
-  bool saw_boundary_ = false;  // in the look-behind that is written
+  bool saw_boundary_ = false;  // in the lookbehind that is written
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // TextRegex: regular expressions of tokenizer files, matched over Unicode text by PCRE2.
 //
 // Tokenizer files are written for Oniguruma. A pattern is read as Oniguruma reads it
-// (regex_tree.h), its sets of characters come from our own tables (unicode_tables.h), and PCRE2
-// matches symbols that stand for them (regex_alphabet.h). Where it cannot match the same, compiling
-// fails rather than matching something else.
+// (regex_tree.h). Its sets of characters come from this room's tables (unicode_tables.h), and PCRE2
+// matches symbols that stand for them (regex_alphabet.h). Where PCRE2 cannot match the same,
+// compiling fails.
 #pragma once
 
 #include <memory>

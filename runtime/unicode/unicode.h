@@ -1,8 +1,8 @@
 // Unicode character classes over our own tables (unicode_tables.h), lower case and normalization
 // forms over utf8proc's.
 //
-// The classes follow the ones tokenizer files are written against (the Unicode properties of the
-// Rust and Oniguruma regular expressions), which differ from C's and Perl's.
+// The classes are those that tokenizer files are written for: the Unicode properties of the Rust
+// and Oniguruma regular expressions. They differ from C's and Perl's.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ bool is_mark(char32_t c);
 // Categories Nd, Nl and No.
 bool is_numeric(char32_t c);
 
-// One character of a rewritten text and how it relates to the text before: `change` is 0 when it
-// stands for the next old character, 1 when it is inserted after it, and -n when it stands for the
-// next old character and swallows n more.
+// One character of a rewritten text and how it relates to the text before. `change` is 0 when it
+// replaces the next old character, and 1 when it is inserted after it. It is -n when it replaces
+// the next old character and n more.
 struct CharChange {
   char32_t c = 0;
   int32_t change = 0;

@@ -7,7 +7,8 @@
 
 namespace vkformer {
 
-// By who writes and who reads; a GPU that shares its memory with the host has one kind for all.
+// By which side writes and which reads; a GPU that shares its memory with the host has one kind for
+// all.
 enum class MemoryUse : uint8_t {
   kDevice,       // written and read by the GPU
   kHostWritten,  // written by the host before a submit, read by the GPU: device-local and mapped

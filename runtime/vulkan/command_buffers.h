@@ -1,9 +1,9 @@
 // Command buffers and the labels in them, for RenderDoc, Nsight and the messages of validation.
 //
 // Every call that makes a layer touch the labels of a command buffer goes through here and takes
-// turns with the others: Khronos validation before 1.3.243 forgets them without a lock when a pool
-// ends, and crashes if another thread begins a buffer or a label meanwhile
-// (Vulkan-ValidationLayers issue 5172).
+// turns with the others. Khronos validation before 1.3.243 forgets them without a lock when a pool
+// ends. It crashes if another thread begins a buffer or a label meanwhile (Vulkan-ValidationLayers
+// issue 5172).
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@
 
 namespace vkformer {
 
-// What pipelines keep for it. Drivers that keep it compile the same code, into a cache entry of its
-// own.
+// What pipelines keep for it. Drivers that keep it compile the same code, into a separate cache
+// entry.
 enum class Capture : uint8_t { kNone, kStatistics, kRepresentations };
 
 using StatisticValue = std::variant<bool, int64_t, uint64_t, double>;

@@ -38,7 +38,7 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Uninitialised memory. `name` is for messages and debug tools.
+  // Uninitialized memory. `name` is for messages and debug tools.
   Result<PlacedBuffer> make(uint64_t bytes, MemoryUse use, const std::string& name);
   // A buffer whose memory is `pages`, which stay as they are until it is released: kernels read
   // them where they are. Nothing where the device or its driver cannot. They count as nobody's

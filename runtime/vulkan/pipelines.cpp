@@ -52,7 +52,7 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
                        "use; choose another kernel");
   }
   if ((features & kFeature_absent) != 0) {
-    return unsupported(quoted(name) + " was left out of this build; choose another kernel");
+    return unsupported(quoted(name) + " was omitted from this build; choose another kernel");
   }
   if (!tier_ok) {
     return unsupported(message({quoted(name), " needs a higher tier than '", choice_name(caps.tier),

@@ -76,7 +76,7 @@ class PipelineStore {
  private:
   struct Kernel {
     KernelInterface interface;
-    VkShaderModule module = VK_NULL_HANDLE;  // none where each pipeline has one of its own
+    VkShaderModule module = VK_NULL_HANDLE;  // none where each pipeline has a separate one
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
     VkDescriptorSetLayout table_layout = VK_NULL_HANDLE;  // the store's
     VkPipelineLayout layout = VK_NULL_HANDLE;

@@ -42,7 +42,7 @@ void Recorder::list_used_buffers() {
   used.erase(std::unique(used.begin(), used.end()), used.end());
 }
 
-// The barriers of the plan that stand before that dispatch are behind us.
+// The barriers of the plan before that dispatch are done.
 void Recorder::start_barriers(uint32_t first_dispatch) {
   args_read_ = args_written_ = false;
   const auto later = [](uint32_t dispatch, const Barrier& b) {

@@ -30,7 +30,7 @@ struct Recording::Impl {
   uint32_t barriers = 0;
   uint64_t workgroups = 0;
   LastValue last_value;   // of the last submit that named it, or pieces of it
-  LastValue timed_value;  // of the last one of its own command buffers
+  LastValue timed_value;  // of the last of this object's command buffers
   uint32_t profiled = 0;  // its number with the device's profiler
   Plan plan;
   RecordingInputs inputs;

@@ -171,8 +171,8 @@ std::shared_ptr<DispatchProfiler> VulkanDevice::profiler() const {
 
 namespace {
 
-// The copies of a submission as command buffers, which come back to their owner with the value of
-// the submit, or with 0 where it never came to it.
+// The copies of a submission as command buffers. They come back to their owner with the value of
+// the submit, or with 0 where there was none.
 class CopyChunk {
  public:
   explicit CopyChunk(CopyCommands& owner) : owner_(owner) {}

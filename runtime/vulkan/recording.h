@@ -37,7 +37,7 @@ class Recording {
   // (slicing.h, split_dispatch); what is recorded can be submitted any number of times in a row.
   static Result<Recording> create(std::shared_ptr<VulkanDevice> device, Plan plan,
                                   const RecordingInputs& inputs);
-  // The same without command buffers of its own: for append and for slices only.
+  // The same without command buffers: for append and for slices only.
   static Result<Recording> prepare(std::shared_ptr<VulkanDevice> device, Plan plan,
                                    const RecordingInputs& inputs);
   Recording(Recording&&) noexcept;

@@ -243,7 +243,7 @@ bool Timeline::reached(uint64_t value) {
   }
   uint64_t now = 0;
   const VkResult asked = context_.api.GetSemaphoreCounterValue(context_.device, semaphore_, &now);
-  // A lost device is latched, so that who asks again and again learns of it.
+  // A lost device is latched, so that a caller that polls learns of it.
   return context_.check(asked, "[timeline] vkGetSemaphoreCounterValue") && value <= now;
 }
 

@@ -20,7 +20,7 @@ struct DeviceTweaks {
   // Looked up after the known ones.
   std::vector<Quirk> quirks;
   // In place of the system loader's, from which all function tables are filled; null: that one. A
-  // test that injects faults hands out functions of its own here.
+  // test that injects faults returns its own functions here.
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
   // Not 0: the workgroups of a dispatch run one after the other, in an order that this seed
   // decides.

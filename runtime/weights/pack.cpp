@@ -69,7 +69,7 @@ struct RowAffine {
 struct SourcePart {
   const TensorView& view;
   const TensorView* bias;  // or null
-  size_t base;             // elements in front of the matrix
+  size_t base;             // elements before the matrix
   int64_t first;
   int64_t count;
   int64_t first_bias;

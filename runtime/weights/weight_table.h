@@ -61,9 +61,9 @@ struct WeightRow {
   // statistics and gain, whose bias is the one of `biases`; or empty (conv_norm_row).
   std::string batch_norm = {};
   float batch_norm_epsilon = 1e-5f;  // added to the variance
-  // A kLinear of `experts` matrices (expert_rows, width): of each in turn its sources, as many for
-  // every expert, or with kStacked each source has all experts in front of its axes. Biases and
-  // row_order are one expert's likewise. `rows` counts whole panels of 64 for each (expert_row).
+  // A kLinear of `experts` matrices (expert_rows, width): the sources of each in turn, as many for
+  // every expert. With kStacked each source has all experts as its first axis. Biases and row_order
+  // are one expert's likewise. `rows` counts whole panels of 64 for each (expert_row).
   int64_t experts = 0;      // X; 0: one matrix
   int64_t expert_rows = 0;  // N of one expert
   enum class Stack : uint8_t { kApart, kStacked } stack = Stack::kApart;

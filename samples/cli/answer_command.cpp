@@ -83,8 +83,8 @@ void add_answer_command(CLI::App& app, CommandLine& line) {
       "answer", "Answer questions from a context: one JSON object a line, in order.");
   const auto options = std::make_shared<AnswerCommandOptions>();
   add_task_options(*command, options->task, line, "QUESTION");
-  CLI::Option* text = command->add_option("--context", options->context,
-                                          "the context of inputs that have none of their own");
+  CLI::Option* text =
+      command->add_option("--context", options->context, "the context of inputs that have none");
   add_file_option(*command, "--context-file", options->context_file, "the same, from a file")
       ->excludes(text);
   command->add_option("--top", options->answer.top, "answers per question")

@@ -173,7 +173,7 @@ void add_input_options(CLI::App& command, AttendInput& input) {
       "show the input alone; an encoder-decoder needs --target");
   command.add_option_function<std::string>(
       "--target", [&input](const std::string& text) { input.target = text; },
-      "the text that the decoder is made to read, instead of what it would write");
+      "text that the decoder reads, instead of generating");
   command.add_option_function<int>(
       "--max-new-tokens", [&input](int tokens) { input.max_new_tokens = tokens; },
       "tokens to generate at most; 16 with a model that is one decoder");
@@ -203,7 +203,7 @@ void add_view_options(CLI::App& command, AttendOptions& options) {
                   "write a page for a browser, with everything in it");
   command
       .add_option("--range", options.range,
-                  "darkest colour of --png and --grid: one, or max: the largest weight")
+                  "darkest color of --png and --grid: one, or max: the largest weight")
       ->check(CLI::IsMember({"one", "max"}));
 }
 

@@ -76,7 +76,7 @@ Result<std::vector<AttentionHead>> measure_all(AttendModel& model, const HeadsOp
   if (both && options.kind) kinds = {*options.kind};
   std::vector<AttendPass> passes;
   for (AttendInput& input : all_inputs(options)) {
-    // A decoder is measured on the text itself, not on what it would write behind it.
+    // A decoder is measured on the text itself, not on what it would write after it.
     input.generate = both;
     Result<AttendPass> pass = model.prepare(input);
     if (!pass) return pass.error();
@@ -85,7 +85,7 @@ Result<std::vector<AttentionHead>> measure_all(AttendModel& model, const HeadsOp
   std::vector<AttentionHead> heads;
   for (const MapKind kind : kinds) {
     Result<std::vector<AttentionHead>> more = measure_kind(model, passes, kind, options);
-    // A recurrent encoder has no attention of its own.
+    // A recurrent encoder has no attention.
     if (!more && kinds.size() > 1 && more.error().code == ErrorCode::kNotFound) continue;
     if (!more) return more.error();
     heads.insert(heads.end(), more->begin(), more->end());

@@ -234,7 +234,7 @@ Status AttendModel::read_tokens(const AttendInput& input, AttendPass& pass) {
     }
   }
   if (ids.empty()) {
-    // A decoder goes on with its prompt: what comes behind it is part of the same text.
+    // A decoder goes on with its prompt: what comes after it is part of the same text.
     std::string text = built_in ? kSentence : input.input;
     if (info().kind == ModelKind::kDecoder && input.target) text += *input.target;
     const Result<const Tokenizer*> words = tokenizer();
@@ -331,7 +331,7 @@ GenerateOptions AttendModel::settings(const AttendInput& input, const AttendPass
   }
   const bool alone = info().kind == ModelKind::kDecoder;
   int64_t usual = alone ? kDefaultNewTokens : settings.max_new_tokens;
-  // A model that says nothing of its own would write as long as it has positions.
+  // A model without a length in its files would write as long as it has positions.
   if (usual == 0) usual = kMostUnlimitedTokens;
   const size_t prompt = alone ? pass.source.size() : settings.decoder_prompt.size();
   const int64_t room = info().max_target - std::max(static_cast<int64_t>(prompt), int64_t{1});
@@ -348,7 +348,7 @@ Result<std::vector<TokenId>> AttendModel::generated(const AttendInput& input,
   return generation->front().front().ids;
 }
 
-// What a decoder behind an encoder reads and produces: a generation, or the target.
+// What the decoder of an encoder-decoder reads and produces: a generation, or the target.
 Status AttendModel::add_target(const AttendInput& input, AttendPass& pass) {
   std::vector<TokenId> ids;
   if (input.target) {
@@ -378,7 +378,7 @@ Status AttendModel::add_target(const AttendInput& input, AttendPass& pass) {
   return {};
 }
 
-// The prompt and what a decoder writes behind it. The last token that it writes is never read.
+// The prompt and what a decoder writes after it. The last token that it writes is never read.
 Status AttendModel::continue_prompt(const AttendInput& input, AttendPass& pass) {
   const Result<std::vector<TokenId>> ids = generated(input, pass);
   if (!ids) return ids.error();

@@ -34,7 +34,7 @@ struct AttendInput {
 struct AttendPass {
   TensorMap inputs;
   std::vector<std::string> source;  // tokens that the first stack reads; empty: numbers
-  std::vector<std::string> fed;     // what a decoder behind an encoder reads
+  std::vector<std::string> fed;     // what the decoder of an encoder-decoder reads
   std::vector<std::string> output;  // what it produces at each of these
   std::string text;                 // what was generated
   double seconds = 0;               // of the sound that the first stack reads

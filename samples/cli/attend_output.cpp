@@ -34,7 +34,7 @@ HeatMapRange range_of(const AttendOptions& options) {
   return options.range == "max" ? HeatMapRange::kZeroToMax : HeatMapRange::kZeroToOne;
 }
 
-// Tokens in front of the patches.
+// Tokens before the patches.
 int extra_tokens(const AttendPass& pass, int tokens) {
   return tokens - pass.patch_rows * pass.patch_columns;
 }

@@ -48,41 +48,50 @@ void add_draft_options(CLI::App& command, CommandLine& line, BatchFlags& flags) 
       command, "--draft", flags.draft,
       "directory of a smaller model with the same vocabulary that proposes draft tokens");
   add_model_check(*draft->group(kDrafts), line, flags.draft, resolve_model_path);
-  command
-      .add_option("--lookup", flags.batch.lookup,
-                  "propose what followed the last tokens before; compares this many at most")
-      ->default_str("")
-      ->check(CLI::Range(1, 64))
-      ->group(kDrafts);
+  CLI::Option* lookup =
+      command.add_option("--prompt-lookup", flags.batch.lookup,
+                         "draft what followed the last tokens earlier in the text; compares this "
+                         "many of them at most");
+  add_old_name(command, "--lookup",
+               *lookup->default_str("")->check(CLI::Range(1, 64))->group(kDrafts));
   command
       .add_option("--capacity", flags.batch.capacity,
-                  "tokens of a row, prompt included; 0: up to 1,024")
+                  "tokens of a sequence, prompt included; 0: up to 1,024")
       ->check(CLI::Range(0, 1 << 20))
       ->group(kBatch);
   CLI::Option* most = command.add_option("--draft-tokens", flags.batch.draft_tokens,
-                                         "draft tokens of a text in a step, at most");
+                                         "draft tokens of a sequence in a step, at most");
   add_old_name(command, "--guesses", *most->check(CLI::Range(1, 64))->group(kDrafts));
 }
 
 void add_batch_options(CLI::App& command, BatchFlags& flags) {
   BatchOptions& b = flags.batch;
-  const auto add = [&](const char* name, int& value, const char* what) {
-    command.add_option(name, value, what)->check(CLI::Range(0, 1 << 20))->group(kBatch);
+  const auto add = [&](const char* name, const char* old_name, int& value, const char* what) {
+    CLI::Option* option =
+        command.add_option(name, value, what)->check(CLI::Range(0, 1 << 20))->group(kBatch);
+    if (*old_name != 0) add_old_name(command, old_name, *option);
   };
-  add("--rows", b.rows, "requests that run together");
-  add("--step-tokens", b.step_tokens, "tokens of a step, at least --rows");
-  add("--source", b.source, "tokens of an encoder's input; 0: the model's, at most 512");
-  add("--waiting", b.waiting, "requests that wait at most");
-  add("--waiting-of-client", b.waiting_of_client, "of one client; 0: all of them");
-  add("--running-of-client", b.running_of_client, "rows of one client; 0: all of them");
-  command.add_flag("--forget", flags.forget, "read every prompt whole, whatever a row holds")
-      ->group(kBatch);
+  add("--slots", "--rows", b.rows, "sequences that are generated together");
+  add("--step-tokens", "", b.step_tokens, "tokens of a step, at least --slots");
+  add("--source-tokens", "--source", b.source,
+      "tokens of an encoder's input; 0: the model's, at most 512");
+  add("--max-queue", "--waiting", b.waiting, "requests in the queue at most");
+  add("--max-queue-per-client", "--waiting-of-client", b.waiting_of_client,
+      "requests of one client in the queue; 0: no limit");
+  add("--max-slots-per-client", "--running-of-client", b.running_of_client,
+      "slots of one client; 0: no limit");
+  add_old_name(command, "--forget",
+               *command
+                    .add_flag("--no-prefix-cache", flags.forget,
+                              "compute every prompt in full, whatever the cache holds")
+                    ->group(kBatch));
   CLI::Option* context =
       command
-          .add_option("--context", b.context,
-                      "keys that a row keeps, its sinks included; the oldest others give way")
+          .add_option(
+              "--context", b.context,
+              "keys in the cache of a sequence, its sinks included; the oldest others are dropped")
           ->group(kBatch);
-  command.add_option("--sinks", b.sinks, "first keys of --context that stay for ever")
+  command.add_option("--sinks", b.sinks, "first keys of --context, which are never dropped")
       ->needs(context)
       ->group(kBatch);
 }
@@ -153,7 +162,7 @@ Result<std::optional<DecodeStream>> BatchTexts::stream_behind(
     const std::vector<TokenId>& prompt) const {
   if (tokenizer_ == nullptr) return std::optional<DecodeStream>();
   std::optional<DecodeStream> stream = tokenizer_->decode_stream();
-  // Behind a prompt a text begins with the space that it would lose at the start of a line.
+  // After a prompt, a text begins with the space that it would lose at the start of a line.
   for (const TokenId id : prompt) {
     const Result<std::string> before = stream->push(id);
     if (!before) return before.error();

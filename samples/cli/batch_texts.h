@@ -22,9 +22,9 @@ struct BatchFlags {
   ModelOptions load;
 };
 
-// --draft, --lookup, --draft-tokens, --capacity.
+// --draft, --prompt-lookup, --draft-tokens, --capacity.
 void add_draft_options(CLI::App& command, CommandLine& line, BatchFlags& flags);
-// --rows, --step-tokens, --waiting and the rest of a batch.
+// --slots, --step-tokens, --max-queue and the rest of a batch.
 void add_batch_options(CLI::App& command, BatchFlags& flags);
 
 class BatchTexts {
@@ -33,8 +33,8 @@ class BatchTexts {
   static Result<BatchTexts> open(const CommonOptions& common, const Device& device,
                                  const BatchFlags& flags);
 
-  // A request: "id" (a text or a number, of no other request that is still there), "text" or
-  // "ids", and settings of its own (docs/cli.md). kQueueFull: in all, or of its client.
+  // A request: "id" (a text or a number, of no other request that is still there), "text" or "ids",
+  // and settings (docs/cli.md). kQueueFull: in all, or of its client.
   Status submit(const Json& fields);
   // Whether the queue in all has room for the sequences of a request. Precondition: submit() found
   // its fields valid.

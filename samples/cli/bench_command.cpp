@@ -130,7 +130,7 @@ void add_bench_gemm(CLI::App& bench, CommandLine& line) {
       {"f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl",
        "mxfp4", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs"});
   add_choice<Precision>(*command, "--precision", shape->precision,
-                        "arithmetic; sums are f32 in both");
+                        "arithmetic of products; with f32 and f16 sums are f32");
   command->add_option("--repeats", shape->repeats, "runs")->check(CLI::Range(1, 1000));
   add_examples(*command, "  vkformer bench gemm --m 145 --n 3072 --k 768 --dtype f32 --json\n");
   command->callback([&line, shape] {
@@ -213,7 +213,7 @@ void add_model_bench_options(CLI::App& command, ModelBenchOptions& options) {
   command.add_option("--rounds", options.rounds, "runs; the median counts")
       ->check(CLI::Range(1, 1000));
   command.add_flag("--in-process", options.in_process,
-                   "not each model in a process of its own; memory peaks then grow");
+                   "all models in one process; memory peaks then grow");
 }
 
 void add_estimate_option(CLI::App& command, std::string& chip) {
@@ -322,7 +322,7 @@ void add_bench_command(CLI::App& app, CommandLine& line) {
   bench->callback([bench, &line, estimate] {
     const bool alone = bench->get_subcommands().empty();
     if (!alone && estimate->empty()) return;
-    if (!alone) throw CLI::ValidationError("--estimate", "stands alone, or behind `bench models`");
+    if (!alone) throw CLI::ValidationError("--estimate", "is used alone, or after `bench models`");
     if (estimate->empty()) throw CLI::RequiredError("A subcommand, or --estimate CHIP");
     line.run = [&line, estimate] { return run_bench_estimate(line.common, *estimate, {}, {}); };
   });

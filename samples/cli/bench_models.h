@@ -24,7 +24,7 @@ Result<BenchModel> open_bench_model(const std::string& name, const ModelBenchOpt
 // The models that the options name, or every shape.
 std::vector<std::string> bench_model_names(const ModelBenchOptions& options);
 // Random inputs of that run, from a fixed seed; `decoder` adds decoder_input_ids (B,1) where the
-// model has a decoder behind an encoder.
+// model is an encoder-decoder.
 enum class DecoderInput : uint8_t { kNo, kYes };
 Result<TensorMap> bench_inputs(const BenchModel& model, const ModelInfo& info, const ModelRun& run,
                                DecoderInput decoder);

@@ -15,7 +15,8 @@ namespace vkformer::cli {
 namespace {
 
 constexpr const char* kSampling =
-    "Sampling (any but the seed draws tokens; defaults: generation_config.json, else top-k 50)";
+    "Sampling (any of these but --seed turns it on; defaults: generation_config.json, else top-k "
+    "50)";
 constexpr const char* kPenalties = "Penalties";
 constexpr const char* kTexts = "Texts";
 
@@ -47,20 +48,23 @@ void add_choice_options(CLI::App& command, TextOptions& text, ChoiceCommandOptio
     command.add_option(name, to, help)->group(group);
   };
   add("--temperature", text.temperature, "divides the scores; 0: the best token", kSampling);
-  add("--top-k", text.top_k, "so many of the likeliest tokens; 0: all", kSampling);
-  add("--top-p", text.top_p, "the fewest whose probabilities reach so much", kSampling);
+  add("--top-k", text.top_k, "sampling among the k likeliest tokens; 0: all", kSampling);
+  add("--top-p", text.top_p, "the smallest set of tokens with this total probability", kSampling);
   add("--min-p", text.min_p, "least probability, as a share of the likeliest token's", kSampling);
-  add("--typical-p", text.typical_p, "locally typical tokens of so much probability", kSampling);
+  add("--typical-p", text.typical_p, "locally typical tokens with this total probability",
+      kSampling);
   add("--seed", text.seed, "same seed, same text (default: another one each time)", kSampling);
-  add("--repetition-penalty", text.repetition_penalty, "divides scores of tokens seen", kPenalties);
-  add("--presence-penalty", text.presence_penalty, "subtracted for tokens generated", kPenalties);
-  add("--frequency-penalty", text.frequency_penalty, "subtracted for every time one came",
+  add("--repetition-penalty", text.repetition_penalty,
+      "divides the scores of tokens that came before", kPenalties);
+  add("--presence-penalty", text.presence_penalty,
+      "subtracted from the score of a token that was generated", kPenalties);
+  add("--frequency-penalty", text.frequency_penalty,
+      "subtracted from a token's score for each time it was generated", kPenalties);
+  add("--no-repeat-ngram", text.no_repeat_ngram, "no n tokens in a row come twice", kPenalties);
+  add("--bad-word", text.bad_words, "text that is never generated; may be repeated", kPenalties);
+  add("--logit-bias", options.biases, "TEXT=NUMBER, added to the score of a token; may be repeated",
       kPenalties);
-  add("--no-repeat-ngram", text.no_repeat_ngram, "so many tokens never come twice in a row",
-      kPenalties);
-  add("--bad-word", text.bad_words, "never written; may be given several times", kPenalties);
-  add("--logit-bias", options.biases, "TEXT=NUMBER, added to a score; several times", kPenalties);
-  add("--stop", text.stop, "text that ends the answer; may be given several times", kTexts);
+  add("--stop", text.stop, "text that ends the answer; may be repeated", kTexts);
   CLI::Option* grammar =
       add_file_option(command, "--grammar", options.grammar, "file with a GBNF grammar to keep to");
   grammar->group(kTexts);

@@ -159,7 +159,7 @@ std::string usage_error(const ClassifyCommandOptions& options, const ModelInfo& 
     return "[--label] names classes, but [" + options.task.model + "] has its own.";
   }
   if (options.labels.empty() && compares) {
-    return "[" + options.task.model + "] has no classes of its own; name some with [--label].";
+    return "[" + options.task.model + "] has no classes; name some with [--label].";
   }
   if (options.overlay.empty()) return "";
   if (compares) {
@@ -216,7 +216,7 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
       ->needs(label);
   command
       ->add_flag("--multi-label", options->zero_shot.multi_label,
-                 "each --label has a probability of its own")
+                 "each --label has a separate probability")
       ->needs(label);
   add_file_option(*command, "--overlay", options->overlay,
                   "write the picture, one argument, with what the model looked at in red");

@@ -73,7 +73,7 @@ void add_group_options(CLI::App& command, CommonOptions& common) {
   command
       .add_option("--shares", common.shares,
                   "how much of the work each of --devices gets, or each process of mpirun: 3,1; "
-                  "without, by what a step takes on each")
+                  "without it, by the time of a step on each")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Device");
@@ -83,11 +83,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_choice<WeightFormat>(command, "--weights", options.weights,
                            "how weights are stored in device memory");
   add_choice<Precision>(command, "--precision", options.precision,
-                        "arithmetic; sums are f32 in both");
+                        "arithmetic of products; with f32 and f16 sums are f32");
   command
       .add_option("--device-memory", options.device_memory,
                   "bytes of weights in device memory at most, such as 4G; the others lie in host "
-                  "memory, experts first, then the last layers; without, what has room")
+                  "memory, experts first, then the last layers; 0: as many as fit")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("BYTES");
   command.add_flag("--copy-weights", options.copy_weights,
@@ -110,7 +110,7 @@ void add_request_adapter_option(CLI::App& command, std::vector<RequestAdapter>& 
   command
       .add_option("--request-adapter", read,
                   "a LoRA adapter that requests choose by its name (\"adapters\"), beside the "
-                  "weights; again for more")
+                  "weights; may be repeated")
       ->type_name("NAME=DIR")
       ->expected(1)
       ->take_all()
@@ -137,8 +137,8 @@ void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters)
   };
   command
       .add_option("--adapter", read,
-                  "LoRA or DoRA adapter, a directory (PEFT) or a GGUF file, with =SCALE (1); again "
-                  "for more")
+                  "LoRA or DoRA adapter, a directory (PEFT) or a GGUF file, with =SCALE (1); may "
+                  "be repeated")
       ->type_name("PATH[=SCALE]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -149,17 +149,18 @@ void add_cache_option(CLI::App& command, CacheFormat& cache) {
 }
 
 void add_old_name(CLI::App& command, const std::string& old_name, CLI::Option& option) {
-  command
-      .add_option_function<std::string>(
-          old_name,
-          [old_name, &option](const std::string& value) {
-            print_message("[" + old_name + "] is now " + option.get_name() +
-                          "; the old name goes with the next release.");
-            option.clear();
-            option.add_result(value);
-            option.run_callback();
-          })
-      ->group("");
+  const auto give = [old_name, &option](const std::string& value) {
+    print_message("[" + old_name + "] is now " + option.get_name() +
+                  "; the old name goes with the next release.");
+    option.clear();
+    option.add_result(value);
+    option.run_callback();
+  };
+  if (option.get_items_expected_max() > 0) {
+    command.add_option_function<std::string>(old_name, give)->group("");
+  } else {
+    command.add_flag_callback(old_name, [give] { give("true"); })->group("");
+  }
 }
 
 void add_examples(CLI::App& command, const std::string& examples) {
@@ -246,7 +247,7 @@ Result<Model> load_model(const CommonOptions& common, const Device& device,
 
 void add_nan_check(CLI::App& command, bool& wanted) {
   command.add_flag("--nan-check", wanted,
-                   "look at what every operator writes; names the first one with a NaN");
+                   "check the output of every operator, and name the first one with a NaN");
 }
 
 Status run_nan_check(const Device& device, const std::function<Status()>& work) {

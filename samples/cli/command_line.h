@@ -104,17 +104,17 @@ void add_device_options(CLI::App& command, CommonOptions& common);
 void add_group_options(CLI::App& command, CommonOptions& common);
 // Adds --weights, --precision and --adapter.
 void add_model_options(CLI::App& command, ModelOptions& options);
-// Adds --adapter, which may be given several times.
+// Adds --adapter, which may be repeated.
 void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters);
-// Adds --request-adapter, which may be given several times.
+// Adds --request-adapter, which may be repeated.
 void add_request_adapter_option(CLI::App& command, std::vector<RequestAdapter>& adapters);
 // Adds --cache: how a generation stores keys and values.
 void add_cache_option(CLI::App& command, CacheFormat& cache);
 // Adds an option for a tier, which also takes "best": no limit.
 CLI::Option* add_tier_option(CLI::App& command, const std::string& flag, Tier& tier,
                              const std::string& help);
-// The old name of an option, for one release: it does the same, is in no help, and says its new
-// name on stderr.
+// The old name of an option or a flag, for one release: it does the same, is in no help, and says
+// its new name on stderr.
 void add_old_name(CLI::App& command, const std::string& old_name, CLI::Option& option);
 // Text under a command's options: its examples, one a line.
 void add_examples(CLI::App& command, const std::string& examples);
@@ -141,7 +141,7 @@ std::string device_of_rank(const CommonOptions& common);
 // The first of --devices, or --device.
 Result<Device> open_device(const CommonOptions& common);
 // Has the options load onto the devices of --devices, where it was given, or onto those of all
-// processes of mpirun, and says who of them has what.
+// processes of mpirun. Says which of them has what.
 Status add_group(const CommonOptions& common, ModelOptions& options);
 // What a command does while it loads a model: a progress bar over the bytes of its weights, then
 // one over the kernels that the driver compiles, where it is known which. `load` gets options that

@@ -71,7 +71,7 @@ void add_compare_command(CLI::App& app, CommandLine& line) {
   add_tier_option(*command, "--with-tier", options->with_tier, "its tier");
   command
       ->add_option("--relative", options->compare.relative,
-                   "what counts as a difference, over a tensor's largest value")
+                   "smallest difference to report, relative to the tensor's largest value")
       ->check(CLI::Range(0.0, 1.0));
   add_model_options(*command, options->compare.first);
   add_output_options(*command, line.common);

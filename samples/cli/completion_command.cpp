@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-// What bash offers behind an option, or in the place of an argument: a compgen command.
+// What bash offers after an option, or in the place of an argument: a compgen command.
 std::string bash_values(const OptionFacts& facts) {
   switch (facts.kind) {
     case ValueKind::kChoice:

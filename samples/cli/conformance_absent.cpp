@@ -8,7 +8,7 @@ namespace {
 
 Error absent() {
   return {ErrorCode::kUnsupported,
-          "[conformance] This build leaves out conformance and the benchmarks of operators; build "
+          "[conformance] This build omits conformance and the benchmarks of operators; build "
           "vkformer with VKFORMER_BUILD_CONFORMANCE=ON."};
 }
 

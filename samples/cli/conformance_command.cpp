@@ -79,7 +79,7 @@ void print_table(const ConformanceReport& report) {
              std::to_string(report.kernels_not_run.size()) + " not, " + fixed(report.seconds, 1) +
              " s on " + report.device.name);
   for (const std::string& name : report.demoted) {
-    print_line("left out from now on: " + name + " (" + report.demotion_file + ")");
+    print_line("omitted from now on: " + name + " (" + report.demotion_file + ")");
   }
 }
 
@@ -201,7 +201,7 @@ void add_check_options(CLI::App& command, ConformanceCommandOptions& options) {
   command.add_flag("--full", options.full, "all sizes, 25 runs of each; the default")
       ->excludes(quick);
   command.add_option("--filter", options.run.filters,
-                     "only checks with this in their names; may be given several times");
+                     "only checks with this in their names; may be repeated");
   command.add_option("--repeats", options.run.repeats, "runs of each, which must agree to the bit")
       ->check(CLI::Range(1, 10000));
   add_file_option(command, "--expect-never", options.never,
@@ -209,7 +209,7 @@ void add_check_options(CLI::App& command, ConformanceCommandOptions& options) {
   add_file_option(command, "--expect-not-yet", options.not_yet,
                   "file of names that do not pass yet");
   command.add_flag("--demote", options.demote,
-                   "leave kernels that fail out from now on, on this device and driver");
+                   "omit kernels that fail from now on, on this device and driver");
   command.add_flag("--forget", options.forget, "take back what --demote did");
   command.add_flag("--list", options.list, "print the names of the checks, those of --filter only");
   CLI::Option* json = command.add_option("--json", options.json,
@@ -220,7 +220,7 @@ void add_check_options(CLI::App& command, ConformanceCommandOptions& options) {
   add_file_option(command, "--html", options.html, "write it as a page to FILE");
   add_file_option(command, "--junit", options.junit, "write it as JUnit XML to FILE");
   add_folder_option(command, "--failures", options.run.failure_folder,
-                    "write a folder for every failure, to be seen elsewhere");
+                    "write a folder for every failure, to be examined elsewhere");
   add_folder_option(command, "--dump-shaders", options.shaders,
                     "write the SPIR-V of every kernel to this folder, and nothing else");
 }

@@ -1,5 +1,5 @@
-// `vkformer doctor`: which Vulkan loaders, drivers, GPUs and devices there are, why each is used or
-// not, whether the chosen device computes what it should, and what to do.
+// `vkformer doctor`: which Vulkan loaders, drivers, GPUs and devices there are, and why each is
+// used or not. It checks whether the chosen device computes what it should, and says what to do.
 #include <dlfcn.h>
 #include <unistd.h>
 #include <vulkan/vulkan_core.h>
@@ -260,7 +260,7 @@ std::vector<std::string> advice(const Health& health) {
   if (health.check && !health.check->failures.empty()) {
     list.emplace_back(
         "Update the driver. Until then `vkformer conformance --quick --demote` finds "
-        "and leaves out the kernels that are wrong here.");
+        "and omits the kernels that are wrong here.");
   }
   return list;
 }

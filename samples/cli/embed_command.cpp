@@ -83,7 +83,7 @@ void add_embed_command(CLI::App& app, CommandLine& line) {
                    "how states become one vector; model: as its files say, else mean")
       ->check(CLI::IsMember({"model", "mean", "first", "last"}));
   CLI::Option* prompt =
-      command->add_option("--prompt", options->prompt, "what stands in front of every text");
+      command->add_option("--prompt", options->prompt, "text that precedes every text");
   command
       ->add_option("--prompt-name", options->prompt_name,
                    "the model's prompt of that name (config_sentence_transformers.json)")

@@ -54,7 +54,7 @@ std::string heads_text(const ModelFamilyFacts& facts) {
   return text;
 }
 
-// The columns behind the family's name.
+// The columns after the family's name.
 std::vector<std::string> columns_of(const ModelFamilyFacts& facts) {
   const bool both = facts.kind == ModelKind::kEncoderDecoder;
   return {heads_text(facts),

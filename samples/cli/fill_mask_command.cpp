@@ -57,7 +57,7 @@ int run_fill_mask(const CommonOptions& common, const FillMaskCommandOptions& opt
 
 void add_fill_mask_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
-      "fill-mask", "Find what may stand for mask tokens: one JSON object a line, in order.");
+      "fill-mask", "Find the likeliest tokens for mask tokens: one JSON object a line, in order.");
   const auto options = std::make_shared<FillMaskCommandOptions>();
   add_task_options(*command, options->task, line, "TEXT");
   add_truncate_option(*command, options->task);

@@ -158,7 +158,7 @@ void add_fingerprint_command(CLI::App& app, CommandLine& line) {
                       "directories, or models of `bench models`, whose passes and generations are "
                       "added; or folders with model/ and inputs.safetensors");
   command->add_option("--filter", options->filters,
-                      "only checks with this in their names; may be given several times");
+                      "only checks with this in their names; may be repeated");
   CLI::Option* json = command->add_option("--json", options->json,
                                           "write JSON to FILE, or print it where none is named");
   json->expected(0, 1)->type_name("[FILE]");

@@ -341,7 +341,8 @@ std::string draft_error(const GenerateCommandOptions& options) {
       !t.task.empty() || !t.source_language.empty() || !t.target_language.empty();
   if (!searches && !translates && !options.task.truncate && options.task.cache == CacheFormat::kF32)
     return "";
-  return "[generate] --draft and --lookup propose the tokens that come next, which goes with "
+  return "[generate] --draft and --prompt-lookup propose the tokens that come next, which goes "
+         "with "
          "anything but --beams, --beam-groups, --diversity, --contrastive-tokens, --task, "
          "--source-language, --target-language, --truncate and --cache; leave these away.";
 }
@@ -371,7 +372,7 @@ Result<std::shared_ptr<BatchTexts>> open_drafts(const CommonOptions& common, con
   if (opened->usual_beams() > 1 && !options.text.beams) {
     return Error{ErrorCode::kUnsupported,
                  "[beams] the settings of this model say " + std::to_string(opened->usual_beams()) +
-                     " beams, which --draft and --lookup do not go with; give --beams 1."};
+                     " beams, which --draft and --prompt-lookup do not go with; give --beams 1."};
   }
   return std::make_shared<BatchTexts>(std::move(*opened));
 }
@@ -443,7 +444,8 @@ bool drafts(const GenerateCommandOptions& options) {
 // Why these options do not go together; empty: they do.
 std::string usage_error(const CommonOptions& common, const GenerateCommandOptions& options) {
   if (options.continuation && (drafts(options) || options.stream == "on")) {
-    return "[generate] --continuation generates nothing; leave --stream, --draft and --lookup "
+    return "[generate] --continuation generates nothing; leave --stream, --draft and "
+           "--prompt-lookup "
            "away.";
   }
   if (options.stream == "on" && !answers_one_text(common, options)) {
@@ -451,13 +453,15 @@ std::string usage_error(const CommonOptions& common, const GenerateCommandOption
            "--output, --json, --nan-check and --return-sequences.";
   }
   if (!options.pictures.empty() && (drafts(options) || options.continuation)) {
-    return "[generate] --picture goes with neither --draft, --lookup nor --continuation, which "
+    return "[generate] --picture goes with neither --draft, --prompt-lookup nor --continuation, "
+           "which "
            "take texts alone; leave these away.";
   }
   if (drafts(options)) return draft_error(options);
   const BatchOptions& batch = options.drafts.batch;
   if (batch.capacity == 0 && batch.draft_tokens == BatchOptions().draft_tokens) return "";
-  return "[generate] --draft-tokens and --capacity are settings of --draft and --lookup; give one "
+  return "[generate] --draft-tokens and --capacity are settings of --draft and --prompt-lookup; "
+         "give one "
          "of "
          "these, too.";
 }
@@ -520,7 +524,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   add_draft_options(*command, line, options->drafts);
   command
       ->add_option("--return-sequences,--num-sequences", options->text.return_sequences,
-                   "sequences per input: the best of at most --beams, or so many drawn")
+                   "sequences per input: the best of at most --beams, or this number sampled")
       ->check(CLI::Range(1, 4080));
   command
       ->add_option(
@@ -530,13 +534,15 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       ->expected(0, 1)
       ->default_str("on");
   command->add_flag("--log-probabilities", options->log_probabilities,
-                    "with --json: of every token, by the model's logits");
+                    "with --json: the log-probability of every token, by the model's logits");
   command->add_option("--continuation", options->continuation,
                       "generate nothing: the log-probabilities of this text after every input");
   CLI::Option* context = command->add_option(
       "--context", options->text.context,
-      "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
-  command->add_option("--sinks", options->text.sinks, "first keys of --context that stay for ever")
+      "keys in a decoder's cache, its sinks included; the oldest others are dropped");
+  command
+      ->add_option("--sinks", options->text.sinks,
+                   "first keys of --context, which are never dropped")
       ->needs(context);
   add_file_option(*command, "--picture", options->pictures,
                   "a picture that every TEXT speaks of, for models that read images; may be "

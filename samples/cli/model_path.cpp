@@ -61,7 +61,7 @@ std::vector<std::string> folders_in(const fs::path& folder) {
 std::string nearest_model(const fs::path& path) {
   fs::path found;
   for (const fs::path& part : path) {
-    if (part.empty()) continue;  // behind a last slash
+    if (part.empty()) continue;  // after a last slash
     if (is_there(found / part)) {
       found /= part;
       continue;

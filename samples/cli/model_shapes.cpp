@@ -264,7 +264,7 @@ class RandomFile {
 
   uint64_t bytes() const { return header_.size() + elements_ * (half_ ? 2 : 4); }
 
-  // Both `offset` and the end at whole elements behind the header.
+  // Both `offset` and the end at whole elements after the header.
   bool read(uint64_t offset, std::span<std::byte> out) const {
     if (offset > bytes() || out.size() > bytes() - offset) return false;
     if (offset < header_.size()) {

@@ -86,7 +86,7 @@ std::string value_text(const OptionFacts& facts, const TypeText& type) {
   return fit_as_value(facts.choices) ? joined(facts.choices, "|") : "NAME";
 }
 
-// What stands in brackets behind a description.
+// What stands in brackets after a description.
 std::string details_of(const CLI::Option& option, const TypeText& type) {
   std::string text;
   const auto add = [&text](const std::string& detail) {

@@ -18,7 +18,7 @@ struct OptionFacts {
   ValueKind kind = ValueKind::kNone;  // kNone: a flag
   std::string value;                  // what stands for the value: "FILE", "N", "a|b"
   std::vector<std::string> choices;   // of kChoice
-  bool several = false;               // takes several values, or may be given several times
+  bool several = false;               // takes several values, or may be repeated
   bool required = false;
   std::string help;  // the description, with range, default and what the option goes with
   std::string group;

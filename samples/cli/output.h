@@ -46,7 +46,7 @@ Error stdout_error();
 // it says.
 int finish_output(int code);
 
-// `value` with so many digits after the point.
+// `value` with `digits` digits after the point.
 std::string fixed(double value, int digits);
 // "3.0 million", "512": a count for people.
 std::string count_text(int64_t count);

@@ -26,7 +26,7 @@ struct ProfileOptions {
   bool statistics = false;  // of the driver's compiler, by kernel
 };
 
-// What is profiled: a full pass, or a generation of so many tokens.
+// What is profiled: a full pass, or a generation of `tokens` tokens.
 struct Work {
   TensorMap inputs;
   int64_t new_tokens = 0;  // 0: a full pass

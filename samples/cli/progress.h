@@ -45,7 +45,7 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   bool shown_ = false;    // under mutex_
-  bool lines_ = false;    // lines of their own instead of one that is drawn anew
+  bool lines_ = false;    // separate lines instead of one that is rewritten
   int64_t written_ = -1;  // of lines_: the count that was written last
   std::jthread thread_;
 };

@@ -88,7 +88,7 @@ int run_quantize(const CommonOptions& common, const QuantizeOptions& options) {
 void add_quantize_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "quantize",
-      "Write a model directory, or a GGUF file, whose matrices take less room; needs no device.");
+      "Write a model directory, or a GGUF file, with smaller weights; needs no device.");
   const auto options = std::make_shared<QuantizeOptions>();
   add_model_argument(*command, line, options->model);
   add_folder_option(*command, "OUT", options->target,

@@ -22,7 +22,7 @@ Result<std::vector<std::string>> texts_of(const Json& fields, const char* key,
                                           const Tokenizer* tokenizer);
 // "adapters", names of --request-adapter and their scales.
 Status read_adapters(const Json& fields, std::vector<AdapterScale>& adapters);
-// "bad_words", as they are and behind a space, and "logit_bias": as TextOptions has them.
+// "bad_words", as they are and after a space, and "logit_bias": as TextOptions has them.
 Status read_words(const Json& fields, const Tokenizer* tokenizer, PenaltyOptions& penalties);
 
 }  // namespace vkformer::cli

@@ -113,7 +113,7 @@ void add_rerank_command(CLI::App& app, CommandLine& line) {
   add_truncate_option(*command, options->task);
   CLI::Option* texts = command
                            ->add_option("--document", options->documents,
-                                        "a document of queries that have none of their own; "
+                                        "a document of queries that have none; "
                                         "may be repeated")
                            ->allow_extra_args(false);
   add_file_option(*command, "--documents", options->documents_file, "the same, a file's lines")
@@ -126,8 +126,8 @@ void add_rerank_command(CLI::App& app, CommandLine& line) {
           "what documents are scored by; model: what the model asks for, else the probability")
       ->check(CLI::IsMember({"model", "logit", "probability"}));
   command->add_option("--instruction", options->instruction,
-                      "which documents a language model is asked for, in words; without it, those "
-                      "that answer the query of a web search");
+                      "what a language model looks for, in words; default: documents that answer "
+                      "the query of a web search");
   add_examples(*command,
                "  vkformer rerank DIR \"how do plants eat\" --documents passages.txt --top 3\n"
                "  vkformer rerank DIR \"a query\" --document \"one text\" --document \"another\" "

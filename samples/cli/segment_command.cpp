@@ -132,16 +132,17 @@ int run_segment(const CommonOptions& common, const SegmentCommandOptions& option
 }  // namespace
 
 void add_segment_command(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      app.add_subcommand("segment", "Find masks of what points and a box in a picture are in.");
+  CLI::App* command = app.add_subcommand(
+      "segment", "Find masks of the objects at points or in a box of a picture.");
   const auto options = std::make_shared<SegmentCommandOptions>();
   add_model_argument(*command, line, options->model);
   add_file_option(*command, "PICTURE", options->picture, "the picture")->required();
   command
       ->add_option("--point", options->points,
-                   "X,Y in pixels: inside what is wanted; again for more")
+                   "X,Y in pixels: inside what is wanted; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--outside", options->outside, "X,Y in pixels: outside of it; again for more")
+  command
+      ->add_option("--outside", options->outside, "X,Y in pixels: outside of it; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--box", options->box, "LEFT,TOP,RIGHT,BOTTOM in pixels: around it");
   command->add_option("--top", options->segment.top, "masks, the best ones; 0: all")

@@ -175,8 +175,10 @@ void add_serve_command(CLI::App& app, CommandLine& line) {
       *command,
       "  echo '{\"id\": 1, \"text\": \"ROMEO:\", \"max_new_tokens\": 50}' | vkformer serve "
       "models/shakespeare\n"
-      "  vkformer serve models/shakespeare --rows 4 --waiting 8 --lookup 3 < requests.jsonl\n"
-      "  echo '{\"id\": \"w\", \"text\": \"attention\"}' | vkformer serve models/g2p-en --source "
+      "  vkformer serve models/shakespeare --slots 4 --max-queue 8 --prompt-lookup 3 < "
+      "requests.jsonl\n"
+      "  echo '{\"id\": \"w\", \"text\": \"attention\"}' | vkformer serve models/g2p-en "
+      "--source-tokens "
       "32\n"
       "A line {\"cancel\": ID} ends a request.\n");
   command->callback(

@@ -60,10 +60,9 @@ void add_speak_command(CLI::App& app, CommandLine& line) {
       ->required();
   command->add_option("--rate", options->speak.speaking_rate,
                       "how fast: 2 speaks in half of the time");
-  command->add_option("--noise", options->speak.noise,
-                      "how much chance there is in the voice; 0: none");
+  command->add_option("--noise", options->speak.noise, "randomness of the voice; 0: none");
   command->add_option("--duration-noise", options->speak.duration_noise,
-                      "how much chance there is in how long each sound is; 0: none");
+                      "randomness of the length of each sound; 0: none");
   command->add_option("--speaker", options->speak.speaker,
                       "voice of a model with several, counted from 0");
   command->add_option("--seed", options->speak.seed, "the same seed gives the same speech");

@@ -40,8 +40,8 @@ class SystemFile {
   std::string path_;
 };
 
-// Writes the file beside `path` under the name `part`, brings it to the disk and renames it: who
-// reads it has the old text or the new, whole, even after a loss of power.
+// Writes the file next to `path` under the name `part`, brings it to the disk and renames it. A
+// reader gets the old text or the new, whole, even after a loss of power.
 Status replace_file(const std::string& path, const std::string& part, std::string_view text);
 
 }  // namespace vkformer::cli

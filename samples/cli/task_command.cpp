@@ -260,7 +260,7 @@ void add_task_options(CLI::App& command, TaskCommandOptions& options, CommandLin
       "shells), by the folder OUTPUT.job; goes on after any kill");
   command
       .add_option("--shared-window", options.window,
-                  "inputs that a process takes at once (default: a thousandth of all)")
+                  "inputs that a process takes at once; 0: a thousandth of all")
       ->check(CLI::Range(1, 1 << 20))
       ->needs(shared);
   command.add_flag("--keep-going", options.keep_going,
@@ -310,20 +310,20 @@ void add_search_options(CLI::App& command, TextOptions& options) {
                             "when beam search may stop")
       ->group(kSearch);
   command
-      .add_option("--beam-groups", options.beam_groups,
-                  "groups of beams, each with a search of its own")
+      .add_option("--beam-groups", options.beam_groups, "groups of beams, each a separate search")
       ->group(kSearch);
   command
       .add_option("--diversity", options.diversity,
-                  "what a token costs for every beam of the groups before that has chosen it")
+                  "penalty of a token for each beam of an earlier group that has chosen it")
       ->group(kSearch);
   command
       .add_option("--contrastive-tokens", options.contrastive_tokens,
-                  "contrastive search among so many likeliest tokens")
+                  "contrastive search: the number of the likeliest tokens that it chooses among")
       ->group(kSearch);
   command
-      .add_option("--contrast", options.contrast,
-                  "its weight of what was said before, from 0 to 1 (default 0.6)")
+      .add_option(
+          "--contrast", options.contrast,
+          "contrastive search: weight of the similarity to earlier text, 0 to 1 (default 0.6)")
       ->group(kSearch);
 }
 

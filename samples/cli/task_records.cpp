@@ -165,7 +165,7 @@ Status LineWriter::keep_lines() {
   std::filesystem::resize_file(path_, whole, fault);
   if (!fault) return {};
   errno = fault.value();
-  return error("cut behind its last whole line");
+  return error("cut after its last whole line");
 }
 
 Status LineWriter::write(const std::string& line) {

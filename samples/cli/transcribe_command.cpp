@@ -1,4 +1,4 @@
-// `vkformer transcribe` and `vkformer caption`: sounds or pictures in, texts out.
+// `vkformer transcribe` and `vkformer caption`: audio or images in, texts out.
 #include "readable.h"
 #include "task_command.h"
 #include "vkformer/transcribe.h"

@@ -37,7 +37,7 @@ std::string unknown_option(const CLI::App& app, const CLI::App& command, const s
                            const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   std::string text = "[" + name + "] is no option of `" + path + "`";
-  // A single dash in front of a long name is a typing error, too.
+  // A single dash before a long name is a typing error, too.
   const std::string typed = name.size() > 2 && name[1] != '-' ? "-" + name : name;
   const std::string nearest = nearest_name(typed, option_names(command));
   if (!nearest.empty()) return text + "; did you mean " + nearest + "?";

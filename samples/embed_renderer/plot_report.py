@@ -18,19 +18,19 @@ def text(x, y, words, anchor="start"):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>\n'
 
 
-def rule(y, words, colour="#cc3333"):
-    return (f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - 20}" y2="{y:.1f}" stroke="{colour}"/>\n'
+def rule(y, words, color="#cc3333"):
+    return (f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - 20}" y2="{y:.1f}" stroke="{color}"/>\n'
             + text(LEFT - 4, y + 4, words, "end"))
 
 
-def bars(top, values, most, colour):
+def bars(top, values, most, color):
     """A bar for each value, from the bottom of the panel that begins at `top`."""
     step = (WIDTH - 20 - LEFT) / max(1, len(values))
     body = ""
     for index, value in enumerate(values):
         height = PANEL * min(value, most) / most
         body += (f'<rect x="{LEFT + index * step:.2f}" y="{top + PANEL - height:.2f}" '
-                 f'width="{step:.2f}" height="{height:.2f}" fill="{colour}"/>\n')
+                 f'width="{step:.2f}" height="{height:.2f}" fill="{color}"/>\n')
     return body
 
 
@@ -53,18 +53,18 @@ def picture(report):
     body += bars(top, slices, most, "#d9822b")
     body += rule(top + PANEL * (1 - budget / most), f"{budget:g} ms")
     top += PANEL + GAP
-    kinds = [(name, colour, sorted(report[name]["frames"])) for name, colour in KINDS if name in report]
+    kinds = [(name, color, sorted(report[name]["frames"])) for name, color in KINDS if name in report]
     most = max([1, *(max(values, default=1) for _, _, values in kinds)])
     body += panel(top, "frames from a start to its result, sorted: words (blue), looks (green), texts (orange)",
                   most, "")
-    for _, colour, values in kinds:
+    for _, color, values in kinds:
         points = " ".join(
             f"{LEFT + (WIDTH - 20 - LEFT) * (i + 0.5) / len(values):.1f},{top + PANEL * (1 - v / most):.1f}"
             for i, v in enumerate(values))
-        body += f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>\n'
+        body += f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>\n'
         for point in points.split():
             x, y = point.split(",")
-            body += f'<circle cx="{x}" cy="{y}" r="2" fill="{colour}"/>\n'
+            body += f'<circle cx="{x}" cy="{y}" r="2" fill="{color}"/>\n'
     height = top + PANEL + 20
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
             f'font-family="sans-serif" font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n'

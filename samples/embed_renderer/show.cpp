@@ -16,8 +16,8 @@ namespace {
 
 const glm::vec3 kSun = glm::normalize(glm::vec3(-0.55F, 0.75F, 0.62F));
 
-// Every so many frames are left to drawing alone, so that the two kinds of frames can be compared
-// at any time.
+// One frame in this number is left to drawing alone, so that the two kinds of frames can be
+// compared at any time.
 constexpr int kRestEvery = 4;
 
 // The device's name without what stands in brackets.

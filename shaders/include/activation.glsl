@@ -1,8 +1,8 @@
 // needs: nothing (includes params/activation.h, float_bits.glsl).
 // Own exp, tanh and erfc: GLSL promises little for the first, nothing near the ends for the second,
 // and lacks the third. Every function takes any argument; a NaN comes out as the NaN it was, which
-// is settled by bits because comparisons with NaN are undefined in GLSL. Selections instead of branches:
-// software devices take both sides of a branch, and pay for it besides.
+// is settled by bits because comparisons with NaN are undefined in GLSL. Selections instead of
+// branches: software devices take both sides of a branch, and pay for it besides.
 #ifndef VKF_ACTIVATION_GLSL
 #define VKF_ACTIVATION_GLSL
 #include "activation.h"
@@ -20,7 +20,8 @@ void split_exp(float x, out float scale, out float rest) {
   s = s * r + 1.66666667e-1;
   s = s * r + 0.5;
   rest = s * r * r + r;
-  scale = uintBitsToFloat(uint(int((n + 127.0) * 8388608.0)));  // exact; a shift is dear on SwiftShader
+  scale =
+      uintBitsToFloat(uint(int((n + 127.0) * 8388608.0)));  // exact; a shift is dear on SwiftShader
 }
 
 // Infinity above 88, 0 below -87 (where the value would be denormal).

@@ -3,18 +3,19 @@
 //        VKF_TILE_TEMPERATURE (1 / temperature), VKF_TILE_LOOP (an attribute of the loops that load
 //        keys and values, or nothing), float_bits.glsl, online_softmax.glsl; defined later,
 //        query_place and key_place.
-// Attention in one pass over tiles of kKeys keys. A workgroup has kRows queries of one head, in shared
-// memory; an invocation has kTileM of them, of these 4 keys of a tile and then every eighth four of
-// value columns, all in registers; keys and values come through shared memory.
+// Attention in one pass over tiles of kKeys keys. A workgroup has kRows queries of one head, in
+// shared memory; an invocation has kTileM of them, of these 4 keys of a tile and then every eighth
+// four of value columns, all in registers; keys and values come through shared memory.
 #extension GL_EXT_control_flow_attributes : require
 
 const uint kKeys = 32u;             // of a tile
 const uint kKeyLanes = kKeys / 4u;  // invocations that share a query
 const uint kRowLanes = kLocalSize / kKeyLanes;
 const uint kRows = kRowLanes * kTileM;
-const uint kDepth = (kWidth + 3) / 4;                                     // fours of E
-const uint kColumns = ((kValueWidth + 3) / 4 + kKeyLanes - 1) / kKeyLanes;  // fours of Ev, of a lane
-// Rows of shared memory in vectors; an odd number of them begins in other banks than its neighbours.
+const uint kDepth = (kWidth + 3) / 4;  // fours of E
+const uint kColumns =
+    ((kValueWidth + 3) / 4 + kKeyLanes - 1) / kKeyLanes;  // fours of Ev, of a lane
+// Rows of shared memory in vectors; an odd number of them begins in other banks than its neighbors.
 const uint kPitchQ = kDepth | 1u;
 const uint kPitchK = kStageDepth | 1u;
 const uint kPitchV = kColumns * kKeyLanes;
@@ -23,9 +24,9 @@ const uint kStageK = kKeys * kPitchK;
 const uint kStageV = kStageKeys * kPitchV;
 shared vec4 q_tile[kRows * kPitchQ];
 shared vec4 stage[kStageK > kStageV ? kStageK : kStageV];  // of keys, then of their values
-shared vec4 weights[kRows * kPitchWeights];  // of four neighbouring keys each
+shared vec4 weights[kRows * kPitchWeights];                // of four neighboring keys each
 shared vec4 of_lanes[kRows * 2u];  // the highest scores of a row's lanes; at the end their totals
-// x: the last tile, from 1 on, in which a value is infinite or NaN. A vector as all here: behind a
+// x: the last tile, from 1 on, in which a value is infinite or NaN. A vector as all here: after a
 // single word NVK loads vectors by the word.
 shared uvec4 wild_tile;
 
@@ -93,7 +94,7 @@ void begin_sink(float score) {
 }
 
 // Fours [begin, begin + kStageDepth) of the keys of a tile, key 4 n + i at row 8 i + n: so lanes
-// that read four neighbouring keys each read neighbouring rows.
+// that read four neighboring keys each read neighboring rows.
 void stage_keys(uint base, uint row_stride, uint tile, uint begin) {
   const uint depth = min(kStageDepth, kDepth - begin);
   VKF_TILE_LOOP for (uint n = gl_LocalInvocationID.x; n < kKeys * kStageDepth; n += kLocalSize) {
@@ -145,8 +146,10 @@ void multiply_keys(uint begin, inout vec4 score[kTileM], inout vec4 squares) {
   }
 }
 
-// The products of a tile of this invocation's queries and keys, and the squared lengths of its keys.
-void multiply_tile(uint base, uint row_stride, uint tile, out vec4 score[kTileM], out vec4 squares) {
+// The products of a tile of this invocation's queries and keys, and the squared lengths of its
+// keys.
+void multiply_tile(uint base, uint row_stride, uint tile, out vec4 score[kTileM],
+                   out vec4 squares) {
   [[unroll]] for (uint m = 0u; m < kTileM; ++m) score[m] = vec4(0.0);
   squares = vec4(0.0);
   for (uint begin = 0u; begin < kDepth; begin += kStageDepth) {
@@ -166,7 +169,8 @@ float weight_of(float score, float now) {
   return is_negative_infinity(score) ? uintBitsToFloat(kMaskedBits) : weight;
 }
 
-// Scores to weights, by the highest scores of all lanes; sums and totals to what they are worth now.
+// Scores to weights, by the highest scores of all lanes; sums and totals to what they are worth
+// now.
 void weigh(vec4 score[kTileM]) {
   [[unroll]] for (uint m = 0u; m < kTileM; ++m) {
     const uint row = row_of(m);
@@ -204,7 +208,7 @@ void add_values(uint begin) {
   }
 }
 
-// The same where values are infinite or NaN: 0 times one would be NaN, so masked pairs are left out.
+// The same where values are infinite or NaN: 0 times one would be NaN, so masked pairs are omitted.
 void add_wild_values(uint begin) {
   [[dont_unroll]] for (uint n = 0u; n < kStageKeys; ++n) {
     [[unroll]] for (uint m = 0u; m < kTileM; ++m) {

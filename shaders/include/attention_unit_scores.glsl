@@ -1,9 +1,8 @@
-// needs: f16_range.glsl, online_softmax.glsl, score_terms.glsl, score_shape.glsl; the bindings of q and
-// kv, kWidth, kValueWidth, kKeys, kPitchScores, `scores` in shared memory.
-// From products of queries and keys to scores, and what matrix units left out because it is beyond
-// f16.
+// needs: f16_range.glsl, online_softmax.glsl, score_terms.glsl, score_shape.glsl; the bindings of q
+// and kv, kWidth, kValueWidth, kKeys, kPitchScores, `scores` in shared memory. From products of
+// queries and keys to scores, and what matrix units omit because it is beyond f16.
 
-// The products of a query and a key that the units left out.
+// The products of a query and a key that the units omit.
 float wide_products(uint q_row, uint k_row) {
   float sum = 0.0;
   for (uint e = 0u; e < kWidth; ++e) {
@@ -21,7 +20,7 @@ float finished(float product, uvec3 place, uint key) {
   return soft_capped(product * p.scale) + score_bias(p.terms, place.x, place.y, place.z, key);
 }
 
-// The weighted values of a column that the units left out; `scores` has the weights.
+// The weighted values of a column that the units omit; `scores` has the weights.
 float wide_weighted(uint row, uint column, uint base, uint tile) {
   float sum = 0.0;
   if (column >= kValueWidth) return sum;

@@ -1,13 +1,13 @@
-// needs: f16_range.glsl; what attention_units.comp has: kRows, kDepth, kKeys, kLocalSize, kQuads and
-// the pitches, the bindings of q and kv, q_tile, kv_tile and marks in shared memory.
-// Fills tiles of halves in shared memory: queries, keys, values. What is beyond f16 becomes 0.
+// needs: f16_range.glsl; what attention_units.comp has: kRows, kDepth, kKeys, kLocalSize, kQuads
+// and the pitches, the bindings of q and kv, q_tile, kv_tile and marks in shared memory. Fills
+// tiles of halves in shared memory: queries, keys, values. What is beyond f16 becomes 0.
 f16vec4 narrowed(vec4 v, out bool wide) {
   const bvec4 beyond = beyond_f16(v);
   wide = any(beyond);
   return f16vec4(mix(v, vec4(0.0), beyond));
 }
 
-// Elements e ... e + 3 of the row at `base`, with zeros behind its end.
+// Elements e ... e + 3 of the row at `base`, with zeros after its end.
 vec4 q_elements(uint base, uint e) {
   vec4 v = vec4(0.0);
   if (kQuads != 0u) return e < kWidth ? q_quads[(base + e) >> 2u] : v;

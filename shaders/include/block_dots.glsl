@@ -8,8 +8,9 @@
 
 #if VKF_DOT8
 #extension GL_EXT_spirv_intrinsics : require
-// OpSDotKHR of four packed bytes. GLSL's own function for it is younger than most compilers of GLSL.
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019],
+// OpSDotKHR of four packed bytes. GLSL's own function for it is younger than most compilers of
+// GLSL.
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [ 6018, 6019 ],
                   id = 4450) int dot_of_bytes(uint a, uint b, spirv_literal int packed);
 int dot4(uint a, uint b) { return dot_of_bytes(a, b, 0); }
 #else
@@ -36,8 +37,8 @@ uvec4 code_table() {
   if (kFormat == kFormatMxfp4) return uvec4(0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
   return kIq4Values;
 }
-// Codes of 4 bits in bytes to what they stand for, which is a signed byte: by selections from the 16
-// bytes of a table, which four codes go through together.
+// Codes of 4 bits in bytes to what they stand for, which is a signed byte: by selections from the
+// 16 bytes of a table, which four codes go through together.
 uvec4 coded_bytes(uvec4 codes) {
   if (kFormat != kFormatMxfp4 && !values_in_table()) return codes;
   const uvec4 table = code_table();
@@ -54,7 +55,8 @@ uvec4 coded_bytes(uvec4 codes) {
   return select_bits(mask[3], select_bits(mask[2], quarter[0], quarter[1]),
                      select_bits(mask[2], quarter[2], quarter[3]));
 }
-// The values of a run: a word has four steps of one column, of columns c to c + 3 and of the others.
+// The values of a run: a word has four steps of one column, of columns c to c + 3 and of the
+// others.
 void packed_values(WeightRun run, out uvec4 low, out uvec4 high) {
   const uvec4 pairs = uvec4(0u, 2u, 4u, 6u), bits = uvec4(0u, 1u, 2u, 3u);
   if (values_in_bytes()) {

@@ -1,6 +1,6 @@
-// needs: kCacheFormat, a readonly storage block with `uint kv_words[]` that lies over the cache.
-// Keys and values in 32-bit words: halves in pairs, or bytes in fours with an f32 scale for every 32
-// of a line behind them. A line is filled up to whole runs of 32 (base/matrix_format.h).
+// needs: kCacheFormat, a readonly storage block with `uint kv_words[]` over the cache. Keys and
+// values in 32-bit words: halves in pairs, or bytes in fours. An f32 scale for every 32 bytes of a
+// line follows them. A line is filled up to whole runs of 32 (base/matrix_format.h).
 #ifndef VKF_CACHE_WORDS_GLSL
 #define VKF_CACHE_WORDS_GLSL
 const uint kCacheF16 = 1u;

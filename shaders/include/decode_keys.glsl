@@ -16,12 +16,12 @@ bool key_allowed(uint row, uint j) {
   return (aux[row / p.beams * words + (j >> 5u)] & (1u << (j & 31u))) != 0u;
 }
 
-uint position;       // of the query in its own row
-uint sinks_seen;     // keys that are seen before those of [recent.x, recent.y)
-uint first_sink;     // the first of them
+uint position;    // of the query in its own row
+uint sinks_seen;  // keys that are seen before those of [recent.x, recent.y)
+uint first_sink;  // the first of them
 uvec2 recent;
 
-// The keys that the query sees: the last ones, and once keys have been left out the sinks, as far
+// The keys that the query attends to: the last ones and, once keys are omitted, the sinks, as far
 // as the window reaches within what is left.
 void find_keys() {
   sinks_seen = 0u;
@@ -38,16 +38,16 @@ void find_keys() {
   sinks_seen = p.sinks - first_sink;
 }
 
-// Keys between the beginning of a prompt's tiles and the n-th key that is seen: a step that begins
-// its tiles there as well gives the bits of the same query in a prompt, where tiles begin at
-// multiples of `step`,
+// Keys between the beginning of a prompt's tiles and the n-th attended key. A step that begins its
+// tiles there, too, gives the bits of the same query in a prompt, where tiles begin at multiples of
+// `step`,
 uint keys_from_multiple(uint n, uint step) {
   return n == 0u && sinks_seen == 0u ? recent.x % step : 0u;
 }
 // or at the first key that a group of `queries` sees.
 uint keys_from_group(uint n, uint queries) {
   if (n != 0u || sinks_seen != 0u || kCross != 0u) return 0u;
-  const uint end = position - position % queries + 1u;  // behind the first query of the group
+  const uint end = position - position % queries + 1u;  // after the first query of the group
   const uint begin = p.window != 0u && end > p.window ? end - p.window : 0u;
   return recent.x - min(begin, recent.x);
 }

@@ -3,9 +3,7 @@
 // read them without 16-bit storage. unpackHalf2x16 is core GLSL and keeps NaN and infinities.
 #ifndef VKF_F16_WORDS_GLSL
 #define VKF_F16_WORDS_GLSL
-vec4 unpack_f16x4(uvec2 words) {
-  return vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
-}
+vec4 unpack_f16x4(uvec2 words) { return vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)); }
 
 // Element `index` of an array whose word index/2 is `word`.
 float unpack_f16_at(uint word, uint index) {

@@ -27,9 +27,7 @@ float between(float value, float least, float most) {
 // exp for x <= 0. Below ln of the smallest denormal the result is 0 by definition and not by the
 // driver's exp. NaN stays NaN by its bits: a driver's exp may turn it into a number, SwiftShader's
 // does. Selections, since a branch costs more than an exp there.
-float exp_nonpositive(float x) {
-  return mix(mix(exp(x), 0.0, x < -104.0), x, is_nan(x));
-}
+float exp_nonpositive(float x) { return mix(mix(exp(x), 0.0, x < -104.0), x, is_nan(x)); }
 
 // log of a sum that may be NaN, which stays NaN.
 float log_of_sum(float x) { return is_nan(x) ? x : log(x); }

@@ -1,7 +1,7 @@
 // needs: philox.glsl, sampling.h.
 // Standard Gumbel noise of a token: the K largest of log-probabilities with such noise are K tokens
-// drawn one after the other without being put back (Kool et al. 2019, "Stochastic Beams and Where to
-// Find Them"). `step` counts generated tokens.
+// drawn one after the other without being put back (Kool et al. 2019, "Stochastic Beams and Where
+// to Find Them"). `step` counts generated tokens.
 float gumbel(ChoiceRow c, uint step, uint token) {
   const uint bits = philox(uvec2(c.seed_low, c.seed_high), uvec4(step, c.stream, token, 1u)).x;
   // An odd multiple of 2^-24, and so neither 0 nor 1. Near 1 its logarithm is a series: GLSL's may

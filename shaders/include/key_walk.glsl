@@ -1,8 +1,8 @@
 // needs: score_terms.glsl, key_range.glsl and what they need.
-// The keys that a group of neighbouring queries visits, as positions 0 ... count - 1: global keys,
-// then a prefix, then an interval; or the entries of a block map. Most pairs that are left out are
+// The keys that a group of neighboring queries visits, as positions 0 ... count - 1: global keys,
+// then a prefix, then an interval; or the entries of a block map. Most pairs that are omitted are
 // masked for all of the group; what is left is decided pair by pair. The interval comes last, so
-// that where a key stands does not depend on padding behind it.
+// that the position of a key does not depend on padding after it.
 struct KeyWalk {
   uint count;         // positions
   uint listed;        // of them, first: global keys
@@ -10,7 +10,7 @@ struct KeyWalk {
   uint lead;          // positions before the interval
   uint prefix_begin;  // the key at position `listed`, where lead is above it
   uint begin;         // the first key of the interval
-  uint end;           // one behind its last
+  uint end;           // one past its last
   uint block;         // keys of an entry; 0: there is no block map
 };
 
@@ -19,7 +19,7 @@ KeyWalk interval_walk(uvec2 keys) {
   return KeyWalk(count, 0u, 0u, 0u, 0u, keys.x, keys.y, 0u);
 }
 
-// The entries of queries first ... last lie one behind the other.
+// The entries of queries first ... last follow each other.
 KeyWalk block_walk(ScoreTermsParams t, uint b, uint h, uint first, uint last) {
   const uint blocks = sparse_term(t, VKF_SPARSE_BLOCKS);
   const uint begin = terms[block_row(t, b, h, first)];
@@ -87,13 +87,14 @@ uint walk_key(KeyWalk walk, uint n, out uint entry) {
   return n < walk.listed ? terms[walk.list + n] : walk.prefix_begin + n - walk.listed;
 }
 
-// Does a key (its index, position and entry) count for a query (batch, head, index)? Keys that stand
-// at two positions count at the later one; entries count for the queries whose they are.
+// Does a key (its index, position and entry) count for a query (batch, head, index)? Keys that
+// stand at two positions count at the later one; entries count for the queries whose they are.
 bool walk_counts(KeyWalk walk, ScoreTermsParams t, uvec3 query, uvec3 key) {
   const uint j = key.x;
   if (walk.block == 0u) {
     if (key.y >= walk.listed) return true;
-    const bool in_prefix = j >= walk.prefix_begin && j - walk.prefix_begin < walk.lead - walk.listed;
+    const bool in_prefix =
+        j >= walk.prefix_begin && j - walk.prefix_begin < walk.lead - walk.listed;
     return !in_prefix && (j < walk.begin || j >= walk.end);
   }
   const uint blocks = sparse_term(t, VKF_SPARSE_BLOCKS);

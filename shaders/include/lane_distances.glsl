@@ -1,10 +1,12 @@
 // needs: dot_keys, score, shared_part, offset_bias and what they need (attention_lanes.comp).
-// Relative positions where lanes hold queries. offset_bias is the bias of positions less that of the
-// content, this lane's columns of each chunk, zeros beyond E; shared_part its product with a row.
-float delayed[kQueries * kDelayed + 1];  // (kQueries, kDelayed): q . r of the last distances, newest first
+// Relative positions where lanes hold queries. offset_bias is the bias of positions less that of
+// the content, this lane's columns of each chunk, zeros beyond E; shared_part its product with a
+// row.
+float delayed[kQueries * kDelayed +
+              1];  // (kQueries, kDelayed): q . r of the last distances, newest first
 
-// delayed[r] begins with (q_r + c) . r_d for the distance from the group's first query to a key. All
-// lanes multiply one row: the query n places behind the first takes that product n keys later.
+// delayed[r] begins with (q_r + c) . r_d for the distance from the group's first query to a key.
+// All lanes multiply one row: the query n places after the first takes that product n keys later.
 void push_distance(uvec2 place, int distance) {
   key_row[0] = relative_key(p.relative, VKF_TERM_HEADS, place.y, distance);
   dot_keys();
@@ -50,7 +52,8 @@ void add_biases(uint h) {
     [[unroll]] for (uint n = 0u; n < kSpan; ++n) {
       if (c * kSpan + n < kWidth) {
         const float element = subgroupShuffle(run[n % kRun], n / kRun);
-        [[unroll]] for (uint r = 0u; r < kQueries; ++r) query[r * kWidth + c * kSpan + n] += element;
+        [[unroll]] for (uint r = 0u; r < kQueries; ++r) query[r * kWidth + c * kSpan + n] +=
+            element;
       }
     }
     load_run(bias + VKF_TERM_HEADS * kWidth + begin);

@@ -21,7 +21,8 @@ vec2 pair_max(vec2 value) {
 vec2 sum_of_pairs() {
   for (uint step = kSumLanes >> 1u; step > 0u; step >>= 1u) {
     barrier();
-    for (uint i = gl_LocalInvocationID.x; i < step; i += kLocalSize) lane_pairs[i] += lane_pairs[i + step];
+    for (uint i = gl_LocalInvocationID.x; i < step; i += kLocalSize)
+      lane_pairs[i] += lane_pairs[i + step];
   }
   barrier();
   return lane_pairs[0];

@@ -1,7 +1,7 @@
 // needs: kLocalSize, float_bits.glsl, reduce.glsl, float row_value(uint column).
-// What layer normalisation takes from a row of values, which row_value gives as often as it is asked:
-// the corrected two-pass algorithm (Chan, Golub and LeVeque, 1983), where what is left of the mean
-// after the first pass also leaves the variance. Holds barriers: call it in uniform control flow only.
+// What layer normalization takes from a row of values, which row_value gives. It is the corrected
+// two-pass algorithm (Chan, Golub and LeVeque, 1983): what is left of the mean after the first pass
+// also leaves the variance. Holds barriers: call it in uniform control flow only.
 struct RowMoments {
   float rough_mean, rest;  // their sum is the mean
   float scale;             // 1 / sqrt(variance + epsilon)

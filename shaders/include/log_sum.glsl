@@ -19,7 +19,8 @@ float log_probability(LogSum s, float logit) { return (logit - s.peak) - s.log; 
 float sum_of_lanes() {
   for (uint step = kSumLanes >> 1u; step > 0u; step >>= 1u) {
     barrier();
-    for (uint i = gl_LocalInvocationID.x; i < step; i += kLocalSize) reduce_scratch[i] += reduce_scratch[i + step];
+    for (uint i = gl_LocalInvocationID.x; i < step; i += kLocalSize)
+      reduce_scratch[i] += reduce_scratch[i + step];
   }
   barrier();
   return reduce_scratch[0];
@@ -35,7 +36,8 @@ vec2 part_sum_of(uint base, uint count) {
   const uint lane = gl_LocalInvocationID.x;
   float peak = negative_infinity();
   // Compilers that know how many tokens a part has at most would unroll the loops over them.
-  [[dont_unroll]] for (uint v = lane; v < count; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
+  [[dont_unroll]] for (uint v = lane; v < count; v += kLocalSize) peak =
+      logits[base + v] > peak ? logits[base + v] : peak;
   peak = workgroup_max(peak);
   barrier();
   for (uint first = lane; first < kSumLanes; first += kLocalSize) {

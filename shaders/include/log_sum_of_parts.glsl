@@ -4,7 +4,8 @@
 LogSum log_sum_of_parts(uint parts) {
   const uint lane = gl_LocalInvocationID.x;
   float peak = negative_infinity();
-  for (uint part = lane; part < parts; part += kLocalSize) peak = part_sum(part).x > peak ? part_sum(part).x : peak;
+  for (uint part = lane; part < parts; part += kLocalSize)
+    peak = part_sum(part).x > peak ? part_sum(part).x : peak;
   peak = workgroup_max(peak);
   barrier();
   for (uint first = lane; first < kSumLanes; first += kLocalSize) {

@@ -1,7 +1,7 @@
 // needs: MatmulParams p, kActivation, b[], c[], y[]; with VKF_TABLES kTerms (includes
 //        matmul_terms.glsl).
-// What follows the sum of one element, or of a gate and what it lets through: alpha, bias,
-// activation and addend, and the store. Elements outside Y are left out.
+// What follows the sum of one element, or of an element of the gate and one of the up projection:
+// alpha, bias, activation and addend, and the store. Elements outside Y are omitted.
 #ifndef VKF_MATMUL_FINISH_GLSL
 #define VKF_MATMUL_FINISH_GLSL
 #include "matmul_terms.glsl"
@@ -27,8 +27,8 @@ void finish(uint row, uint column, float sum) {
   if (has_bias()) x += bias_at(column);
   float addend = 0.0;
   if (has_addend()) {
-    addend = p.beta * c[p.c_offset + gl_WorkGroupID.z * p.c_batch_stride + row * p.c_row_stride +
-                        column];
+    addend = p.beta *
+             c[p.c_offset + gl_WorkGroupID.z * p.c_batch_stride + row * p.c_row_stride + column];
   }
   const bool after = p.c_after != 0u;
   float v = apply_activation(mix(x + addend, x, after), kind);

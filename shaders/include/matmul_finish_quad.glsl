@@ -1,6 +1,7 @@
-// needs: MatmulParams p, kActivation, b[], c[], y[], y4[] unless VKF_LITERAL; with VKF_TABLES kTerms
+// needs: MatmulParams p, kActivation, b[], c[], y[], y4[] unless VKF_LITERAL; with VKF_TABLES
+// kTerms
 //        (includes matmul_terms.glsl).
-// What follows the sums of four neighbouring columns of a row: alpha, bias, activation, gate and
+// What follows the sums of four neighboring columns of a row: alpha, bias, activation, gate and
 // addend, and the store. One element at a time: matmul_finish.glsl.
 #ifndef VKF_MATMUL_FINISH_QUAD_GLSL
 #define VKF_MATMUL_FINISH_QUAD_GLSL

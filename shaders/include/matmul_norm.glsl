@@ -1,7 +1,7 @@
-// needs: float_bits.glsl, MatmulParams p, kRows, kNorm, kAlignedA, c[], load_row, load_row_at, load_a4's VKF_INT64.
-// A norm in front of a product of a few rows: kNorm says which, its gain (and bias) lie in C's
-// binding, as rms_norm and layer_norm have them. Lanes of a slice read the same part of a row, so that
-// nothing is exchanged but the sums of slices (find_moments, the shader's).
+// needs: float_bits.glsl, MatmulParams p, kRows, kNorm, kAlignedA, c[], load_row, load_row_at,
+// load_a4's VKF_INT64. A norm before a product of a few rows: kNorm says which. Its gain (and bias)
+// are in C's binding, as rms_norm and layer_norm have them. Lanes of a slice read the same part of
+// a row, so that nothing is exchanged but the sums of slices (find_moments, the shader's).
 #ifndef VKF_MATMUL_NORM_GLSL
 #define VKF_MATMUL_NORM_GLSL
 #if VKF_INT64
@@ -17,7 +17,7 @@ vec4 load_c4(uint i) { return c4[i]; }
 
 struct RowNorm {
   float mean;
-  float rest;  // of the mean, behind its rounding
+  float rest;  // of the mean, below its rounding
   float scale;
 };
 
@@ -88,16 +88,12 @@ NormTerms load_norm(uint k) {
 
 vec4 normed(vec4 x, RowNorm of, NormTerms terms) {
   if (kNorm == kNormRms) x = x * of.scale * terms.gain;
-  if (kNorm == kNormLayer) {
-    x = ((x - of.mean) - of.rest) * of.scale * terms.gain + terms.bias;
-  }
+  if (kNorm == kNormLayer) { x = ((x - of.mean) - of.rest) * of.scale * terms.gain + terms.bias; }
   return x;
 }
 float normed_at(uint k, float x, RowNorm of) {
   if (kNorm == kNormRms) x = x * of.scale * c[k];
-  if (kNorm == kNormLayer) {
-    x = ((x - of.mean) - of.rest) * of.scale * c[k] + c[p.k + k];
-  }
+  if (kNorm == kNormLayer) { x = ((x - of.mean) - of.rest) * of.scale * c[k] + c[p.k + k]; }
   return x;
 }
 #if VKF_BLOCKS

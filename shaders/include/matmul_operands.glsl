@@ -1,7 +1,7 @@
 // needs: MatmulParams p, kAlignedA, kActivation, VKF_WEIGHT_F16, VKF_INT64,
 //        VKF_FP16, VKF_STRIDED; with VKF_BLOCKS kFormat (includes matmul_finish_quad.glsl).
 // Bindings and loads that matmul_wide, matmul_rows and matmul_stream share. A group is 8
-// neighbouring columns of one row of B, fetched in one load where the variant can: software devices
+// neighboring columns of one row of B, fetched in one load where the variant can: software devices
 // spend most of their time on loads and pay for them by the lane and component, not by the byte.
 #ifndef VKF_MATMUL_OPERANDS_GLSL
 #define VKF_MATMUL_OPERANDS_GLSL
@@ -45,7 +45,7 @@ vec4 load_row(uint row, uint k) {
 }
 #if VKF_BLOCKS
 // The same with zeros from step K on. No branch: software devices take both sides of one. Aligned
-// rows that end within a vector go on behind it, at the next row or the padding of the buffer.
+// rows that end within a vector go on after it, at the next row or the padding of the buffer.
 vec4 load_row_inside(uint row, uint k) {
   vec4 x;
   if (kAlignedA != 0u) {
@@ -117,8 +117,9 @@ struct GroupPlace {
 };
 GroupPlace place_of(uint group) {
   const uint g = min(group, (p.n + 7u) / 8u - 1u);
-  return GroupPlace((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride +
-                     g / kGroups8 * p.b_panel_stride) >> 2, g % kGroups8);
+  return GroupPlace(
+      (p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + g / kGroups8 * p.b_panel_stride) >> 2,
+      g % kGroups8);
 }
 BlockScales load_scales(GroupPlace at, uint block) {
   if (kFormat == kFormatBf16) return block_scales(uvec4(0u), uvec4(0u));
@@ -136,8 +137,7 @@ BlockScales load_scales(GroupPlace at, uint block) {
       const uvec2 two = uvec2(b_words[word], b_words[word + 1u]);
       parts = scale_words() == 3u ? uvec4(two, b_words[word + 2u], 0u) : two.xyxy;
     }
-    return super_scales(parts, load_words(d),
-                        minima_of_supers() ? load_words(d + 8u) : uvec4(0u));
+    return super_scales(parts, load_words(d), minima_of_supers() ? load_words(d + 8u) : uvec4(0u));
   }
   const uint i = first + at.group;
   return block_scales(load_words(i), has_minima() ? load_words(i + 8u) : uvec4(0u));

@@ -1,5 +1,6 @@
 // needs: nothing.
-// Floats as unsigned integers of the same order: a NaN is above everything, the two zeros are equal.
+// Floats as unsigned integers of the same order: a NaN is above everything, the two zeros are
+// equal.
 uint order_key(float value) {
   uint bits = floatBitsToUint(value);
   const uint magnitude = bits & 0x7fffffffu;

@@ -1,6 +1,6 @@
 // needs: nothing.
-// Philox4x32-10, a counter-based generator (Salmon et al. 2011, "Parallel random numbers: as easy as
-// 1, 2, 3"): the same key and counter give the same four words everywhere.
+// Philox4x32-10, a counter-based generator (Salmon et al. 2011, "Parallel random numbers: as easy
+// as 1, 2, 3"): the same key and counter give the same four words everywhere.
 uvec4 philox(uvec2 key, uvec4 counter) {
   for (uint round = 0u; round < 10u; ++round) {
     uint high0, low0, high1, low1;

@@ -1,7 +1,7 @@
 // needs: score[], total[], sum[], q_tile[], weight_tile[], kRows, kPitch, kWidth and kLocalSize
 // of attention_tiled.comp with kColumns 1, subgroups of 4.
-// Rows handed round in a quad: lane l keeps in place r what belongs to row r ^ l, so that a row of
-// shared memory is loaded by one lane of the four, and a swap brings it to the others.
+// Rows handed round in a quad: lane l keeps in place r what belongs to row r ^ l. So one lane of
+// the four loads a row of shared memory, and a swap brings it to the others.
 #ifndef VKF_QUAD_ROWS_GLSL
 #define VKF_QUAD_ROWS_GLSL
 #extension GL_KHR_shader_subgroup_quad : require
@@ -9,7 +9,7 @@
 uint row_of(uint r) { return r ^ (gl_SubgroupInvocationID & 3u); }
 
 // What lane l ^ j has; j is literal.
-vec4 of_neighbour(vec4 x, uint j) {
+vec4 of_neighbor(vec4 x, uint j) {
   if (j == 1u) return subgroupQuadSwapHorizontal(x);
   if (j == 2u) return subgroupQuadSwapVertical(x);
   if (j == 3u) return subgroupQuadSwapDiagonal(x);
@@ -17,14 +17,14 @@ vec4 of_neighbour(vec4 x, uint j) {
 }
 
 // into[r] += x . (four words of row_of(r) from `column` on), for the rows of a tile of that pitch.
-#define VKF_ADD_ROWS(into, x, tile, pitch, column)                                        \
-  [[unroll]] for (uint i = 0u; i < kRows; i += 4u) {                                      \
-    const uint at = row_of(i) * (pitch) + (column);                                       \
-    const vec4 mine = vec4(tile[at], tile[at + 1u], tile[at + 2u], tile[at + 3u]);        \
-    [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                           \
-      const vec4 row = of_neighbour(mine, j);                                             \
+#define VKF_ADD_ROWS(into, x, tile, pitch, column)                                              \
+  [[unroll]] for (uint i = 0u; i < kRows; i += 4u) {                                            \
+    const uint at = row_of(i) * (pitch) + (column);                                             \
+    const vec4 mine = vec4(tile[at], tile[at + 1u], tile[at + 2u], tile[at + 3u]);              \
+    [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                                 \
+      const vec4 row = of_neighbor(mine, j);                                                    \
       [[unroll]] for (uint c = 0u; c < 4u; ++c) into[i + j] = fma((x)[c], row[c], into[i + j]); \
-    }                                                                                     \
+    }                                                                                           \
   }
 
 // The largest scores of a quad, by row, to column gl_SubgroupID of weight_tile.

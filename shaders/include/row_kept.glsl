@@ -1,13 +1,14 @@
 // needs: kLocalSize, row_best.glsl, uvec2 candidate_at(uint i).
-// The best elements of a row one after the other: an invocation keeps the four best of its own from
-// one pass, and goes over them again only when all four were the row's next.
+// The best elements of a row one after the other: an invocation keeps the four best of its elements
+// from one pass, and goes over them again only when all four were the row's next.
 #ifndef VKF_ROW_KEPT_GLSL
 #define VKF_ROW_KEPT_GLSL
 
 // Four variables, and no array: some compilers keep arrays in memory.
 uvec2 kept_0, kept_1, kept_2, kept_3;  // best first; no_best() where there is none
 
-// Keeps the best of this invocation's elements; with `limited` only of those that come after `last`.
+// Keeps the best of this invocation's elements; with `limited` only of those that come after
+// `last`.
 void keep_best(bool limited, uvec2 last, uint count) {
   kept_0 = kept_1 = kept_2 = kept_3 = no_best();
   for (uint i = gl_LocalInvocationID.x; i < count; i += kLocalSize) {
@@ -24,7 +25,7 @@ void keep_best(bool limited, uvec2 last, uint count) {
   }
 }
 
-// The row's next best, the same for every invocation; no_best() behind the last.
+// The row's next best, the same for every invocation; no_best() after the last.
 uvec2 next_best(uint count) {
   const uvec2 best = workgroup_best(kept_0);
   if (kept_0 == best && best != no_best()) {  // one invocation's

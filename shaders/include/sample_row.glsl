@@ -1,15 +1,15 @@
-// needs: sampling.h, row_best.glsl, float_bits.glsl, `uint known[]` of the workgroup, storage buffers
-// with `float scores[]` and `uint draws[]`.
-// A row of token_sample between its stages: what they have found, and which tokens that leaves.
+// needs: sampling.h, row_best.glsl, float_bits.glsl, `uint known[]` of the workgroup, storage
+// buffers with `float scores[]` and `uint draws[]`. A row of token_sample between its stages: what
+// they have found, and which tokens that leaves.
 const float kWhole = 2147483648.0;  // the mass of all tokens
 
 // Words of what the softmax gave.
 const uint kLogPeak = 0u, kLog = 1u, kPeak = 2u, kTotal = 3u, kBestKey = 4u, kBestToken = 5u;
 
 ChoiceRow c;
-uint base;    // of the row's scores
-uint first;   // of its tokens in this part
-uint count;   // of the part's tokens
+uint base;   // of the row's scores
+uint first;  // of its tokens in this part
+uint count;  // of the part's tokens
 uint part, parts;
 uint row_at;  // of its words in `draws`
 
@@ -36,12 +36,15 @@ uint found_at(uint stage) { return VKF_DRAW_SUMS + 2u * stage; }
 float known_float(uint at) { return uintBitsToFloat(known[at]); }
 
 // Two words of a part's: stages take turns, so that none writes what others still read.
-uint part_at(uint of_part, uint stage) { return row_at + VKF_DRAW_PARTS + of_part * VKF_DRAW_PART_WORDS + 6u + (stage & 1u); }
+uint part_at(uint of_part, uint stage) {
+  return row_at + VKF_DRAW_PARTS + of_part * VKF_DRAW_PART_WORDS + 6u + (stage & 1u);
+}
 
 uint bins_at(uint stage) { return row_at + VKF_DRAW_KNOWN + (stage % 3u) * VKF_DRAW_DIGITS; }
 
 bool is_digit(uint stage) {
-  return (stage >= VKF_STAGE_TOP_K && stage < VKF_STAGE_TIES) || (stage >= VKF_STAGE_TYPICAL && stage < VKF_STAGE_MASS);
+  return (stage >= VKF_STAGE_TOP_K && stage < VKF_STAGE_TIES) ||
+         (stage >= VKF_STAGE_TYPICAL && stage < VKF_STAGE_MASS);
 }
 
 // Whether the row has neither a NaN nor lacks a possible token.
@@ -59,7 +62,9 @@ bool applies(uint stage) {
 float logit_of(uint v) { return scores[base + v] * r.scale; }
 
 // exp(x - peak), 0 for what is impossible.
-float weight_over(float x, float peak) { return is_negative_infinity(x) ? 0.0 : exp_nonpositive(x - peak); }
+float weight_over(float x, float peak) {
+  return is_negative_infinity(x) ? 0.0 : exp_nonpositive(x - peak);
+}
 
 uint mass_of(float x) { return uint(weight_over(x, r.peak) / r.total * kWhole + 0.5); }
 

@@ -1,7 +1,7 @@
 // needs: attention.h, float_bits.glsl, a storage block with `float kv[]`; kWidth and kValueWidth, E
-// and Ev; kSoftcap, the bits of a float or 0, and kRelative, of VKF_RELATIVE_*, constants that leave
-// nothing of this where they are 0.
-// What changes a score between the product q.k and its terms: relative positions, and a soft cap.
+// and Ev; kSoftcap, the bits of a float or 0, and kRelative, of VKF_RELATIVE_*, constants that
+// leave nothing of this where they are 0. What changes a score between the product q.k and its
+// terms: relative positions, and a soft cap.
 #include "activation.glsl"
 
 // cap tanh(score / cap) (Gemma 2; Bello et al. 2016).
@@ -33,11 +33,10 @@ uint relative_key(RelativeParams r, uint heads, uint h, int distance) {
 
 // Where the row that a head's keys are multiplied with begins.
 uint relative_query(RelativeParams r, uint heads, uint h, int distance) {
-  return relative_key(r, heads, h, distance) +
-         (2u * r.reach + 1u) * relative_heads(heads) * kWidth;
+  return relative_key(r, heads, h, distance) + (2u * r.reach + 1u) * relative_heads(heads) * kWidth;
 }
 
-// Where a head's bias of the content begins; that of positions lies H E elements behind.
+// Where a head's bias of the content begins; that of positions follows H E elements later.
 uint relative_bias(RelativeParams r, uint heads, uint h) {
   const uint tables = kRelativeQueries ? 2u : 1u;
   return r.offset + (tables * (2u * r.reach + 1u) * relative_heads(heads) + h) * kWidth;

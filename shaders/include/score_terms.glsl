@@ -1,9 +1,10 @@
-// needs: a readonly storage block with `uint terms[]`; score_terms.h; VKF_TERM_HEADS, VKF_TERM_QUERIES
-// and VKF_TERM_KEYS, expressions for H, T and S. Kernels that visit keys by key_walk.glsl, which knows
-// the block map, define VKF_TERM_MAY_SPARSE, a constant that is false where no such term is set.
-// Masks and biases of one score. b, h: batch and query head; i: query; j: key.
-// Kernels that know which kinds of terms there are define VKF_TERM_MAY(kinds) of VKF_KIND_*.
-// Kernels that divide a score with its bias by a temperature define VKF_TERM_TEMPERATURE.
+// needs: a readonly storage block with `uint terms[]`; score_terms.h; VKF_TERM_HEADS,
+// VKF_TERM_QUERIES and VKF_TERM_KEYS, expressions for H, T and S. Kernels that visit keys by
+// key_walk.glsl, which knows the block map, define VKF_TERM_MAY_SPARSE, a constant that is false
+// where no such term is set. Masks and biases of one score. b, h: batch and query head; i: query;
+// j: key. Kernels that know which kinds of terms there are define VKF_TERM_MAY(kinds) of
+// VKF_KIND_*. Kernels that divide a score with its bias by a temperature define
+// VKF_TERM_TEMPERATURE.
 #include "score_kinds.h"
 #ifndef VKF_TERM_TEMPERATURE
 #define VKF_TERM_TEMPERATURE 1.0
@@ -66,8 +67,10 @@ uint find_block(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
     const uint middle = low + (high - low) / 4u * 2u;
     const uint found = terms[blocks + middle];
     if (found == wanted) return blocks + middle;
-    if (found < wanted) low = middle + 2u;
-    else high = middle;
+    if (found < wanted)
+      low = middle + 2u;
+    else
+      high = middle;
   }
   return 0u;
 }

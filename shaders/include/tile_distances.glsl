@@ -10,7 +10,7 @@ void dot_distance(uint h, int distance) {
            relative_bias(p.relative, VKF_TERM_HEADS, h) + VKF_TERM_HEADS * kWidth);
 }
 
-// The same, each row with its own distance, for keys that lie one behind the other. An invocation
+// The same, each row with its own distance, for keys that follow each other. An invocation
 // multiplies the row of its key's distance from query 0 with all queries; query r of the key takes
 // the product that the invocation r places before it made, or made of the last tile.
 void dot_shifted(uint h, int distance) {
@@ -67,20 +67,20 @@ void dot_relative_queries(uint base, uint h, int distance) {
 void add_relative_products(uvec2 place, uint key, int distance) {
   const uint unit = place.x * VKF_TERM_HEADS + place.y;
   for (uint r = 0u; r < kRows; ++r) {
-    score[r] += kv[relative_product(p.relative, VKF_TERM_HEADS, unit, p.keys, key,
-                                    distance - int(r))];
+    score[r] +=
+        kv[relative_product(p.relative, VKF_TERM_HEADS, unit, p.keys, key, distance - int(r))];
   }
 }
 
-// sum += weights times the rows of values by distance. Keys that lie one behind the other share a
-// row: query r reads the one of its key `begin + n + r - (kRows - 1)`.
+// sum += weights times the rows of values by distance. Keys that follow each other share a row:
+// query r reads the one of its key `begin + n + r - (kRows - 1)`.
 void add_relative_values(uint h, uint begin, uint count, int first) {
   float value[kColumns];
   for (uint n = 0u; n < count + (kSparse != 0u ? 0u : kRows - 1u); ++n) {
     for (uint r = 0u; r < kRows; ++r) {
       if (kSparse != 0u || r == 0u) {
-        const int distance = kSparse != 0u ? int(key_tile[n]) - int(r)
-                                           : int(begin + n) - int(kRows - 1u);
+        const int distance =
+            kSparse != 0u ? int(key_tile[n]) - int(r) : int(begin + n) - int(kRows - 1u);
         const uint row = relative_value(p.relative, VKF_TERM_HEADS, h, distance - first);
         for (uint c = 0u; c < kColumns; ++c) {
           value[c] = kv[row + min(gl_LocalInvocationID.x + c * kLocalSize, kValueWidth - 1u)];

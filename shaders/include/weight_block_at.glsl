@@ -1,4 +1,5 @@
-// needs: kFormat, block_word(i): word i of the weight's binding, block_words(i): words 4 i to 4 i + 3
+// needs: kFormat, block_word(i): word i of the weight's binding, block_words(i): words 4 i to 4 i +
+// 3
 //        (includes weight_blocks.glsl).
 // Weights of a packed matrix in blocks by step and column, for kernels that take few at a time.
 #ifndef VKF_WEIGHT_BLOCK_AT_GLSL
@@ -50,8 +51,8 @@ QuadScales quad_scales(uint block, uint super, uint group, uint half_word, bool 
   return of;
 }
 
-// Weights (k, column) to (k, column + 3) of the panel whose words begin at `panel`; column < 64 is a
-// multiple of 4.
+// Weights (k, column) to (k, column + 3) of the panel whose words begin at `panel`; column < 64 is
+// a multiple of 4.
 vec4 block_quad(uint panel, uint k, uint column) {
   const uint block = (panel >> 2) + block_at(k / kBlockSteps);
   const uint group = column / 8u;

@@ -45,11 +45,11 @@ uint high_at() { return values_in_pairs() ? 4u * kGroups8 : 8u * kGroups8 * run_
 uint scales_at() { return high_at() + 2u * kGroups8 * high_words(); }
 // Words of a group's scales and minima.
 uint scale_words() {
-  return kFormat == kFormatBf16                                       ? 0u
-         : kFormat == kFormatMxfp4 || kFormat == kFormatIq4Xs         ? 2u
-         : kFormat == kFormatQ4K || kFormat == kFormatQ5K             ? 3u
-         : has_minima()                                               ? 8u
-                                                                      : 4u;
+  return kFormat == kFormatBf16                               ? 0u
+         : kFormat == kFormatMxfp4 || kFormat == kFormatIq4Xs ? 2u
+         : kFormat == kFormatQ4K || kFormat == kFormatQ5K     ? 3u
+         : has_minima()                                       ? 8u
+                                                              : 4u;
 }
 uint block_vectors() { return scales_at() + kGroups8 / 4u * scale_words(); }
 uint super_vectors() { return minima_of_supers() ? 16u : scales_of_supers() ? 8u : 0u; }

@@ -76,29 +76,28 @@ struct AttentionWeightsParams {
 };
 
 // attention_decode: one query a slot, keys and values in a cache (R, lines, Hkv * (E + Ev)) or, for
-// cross-attention, (B, S, Hkv * (E + Ev)); a line holds the keys of all heads, then the values.
-// Where a cache has fewer lines than positions, that of position t is line t for t < sinks, and
-// from there on sinks + (t - sinks) % (lines - sinks).
+// cross-attention, (B, S, Hkv * (E + Ev)). A line holds the keys of all heads, then the values. A
+// cache may have fewer lines than positions. Then position t has line t for t < sinks, and from
+// there on line sinks + (t - sinks) % (lines - sinks).
 struct AttentionDecodeParams {
-  uint_t heads;            // H
-  uint_t heads_per_kv;     // H / Hkv
-  uint_t q_offset;         // elements
-  uint_t q_stride;         // elements from one slot to the next
-  uint_t y_stride;         // elements from one slot to the next
-  uint_t line;             // elements, of a packed cache words, from one key to the next
-  uint_t value_offset;     // of the values in a line, in elements: Hkv * E
-  uint_t lines;            // keys that a row or item has room for: at most C, or S
-  uint_t beams;            // rows of a batch item
-  uint_t has_aux;          // 1: aux holds the ancestry, or for cross-attention the key mask
-  float_t scale;           // of q.k
-  uint_t window;           // keys that a query sees, its own the last; 0: all
-  uint_t slopes_offset;    // words in aux; (H) floats: ALiBi slopes; or VKF_NO_TERM
-  uint_t distance_offset;  // words in aux; a reach R, then (H, 2R + 1) floats; or VKF_NO_TERM
-  uint_t positions;        // C, positions of a row: the width of the ancestry
-  uint_t context;          // N, keys that a query sees at most; 0: all
-  uint_t sinks;            // K, first keys that stay
-  uint_t
-      sink_q_offset;  // elements, of the queries that meet the sinks once keys have been left out
+  uint_t heads;               // H
+  uint_t heads_per_kv;        // H / Hkv
+  uint_t q_offset;            // elements
+  uint_t q_stride;            // elements from one slot to the next
+  uint_t y_stride;            // elements from one slot to the next
+  uint_t line;                // elements, of a packed cache words, from one key to the next
+  uint_t value_offset;        // of the values in a line, in elements: Hkv * E
+  uint_t lines;               // keys that a row or item has room for: at most C, or S
+  uint_t beams;               // rows of a batch item
+  uint_t has_aux;             // 1: aux holds the ancestry, or for cross-attention the key mask
+  float_t scale;              // of q.k
+  uint_t window;              // keys that a query sees, its own the last; 0: all
+  uint_t slopes_offset;       // words in aux; (H) floats: ALiBi slopes; or VKF_NO_TERM
+  uint_t distance_offset;     // words in aux; a reach R, then (H, 2R + 1) floats; or VKF_NO_TERM
+  uint_t positions;           // C, positions of a row: the width of the ancestry
+  uint_t context;             // N, keys that a query sees at most; 0: all
+  uint_t sinks;               // K, first keys that stay
+  uint_t sink_q_offset;       // elements, of the queries that meet the sinks once keys are omitted
   uint_t sink_scores_offset;  // words in aux; (H) floats that join the softmax; or VKF_NO_TERM
 };
 

@@ -13,9 +13,8 @@ static_assert(sizeof(AttentionMergeParams) == 8);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_ATTENTION_MERGE_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kValueWidth, value_width, 64)  /* Ev */ \
-  constant(2, kParts, parts, 1)              /* P */
+#define VKF_ATTENTION_MERGE_CONSTANTS(constant)                                              \
+  constant(0, kLocalSize, local_size, 64) constant(1, kValueWidth, value_width, 64) /* Ev */ \
+      constant(2, kParts, parts, 1)                                                 /* P */
 VKF_CONSTANTS_STRUCT(AttentionMergeConstants, VKF_ATTENTION_MERGE_CONSTANTS)
 #endif

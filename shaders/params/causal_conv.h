@@ -23,12 +23,10 @@ static_assert(sizeof(CausalConvParams) == 48);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_CAUSAL_CONV_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kTaps, taps, 4)              /* K */ \
-  constant(2, kActivation, activation, 0) \
-  constant(3, kGated, gated, 0)            /* 1: gates of inputs and outputs */ \
-  constant(4, kHasMask, has_mask, 0) \
-  constant(5, kHasBias, has_bias, 0)
+#define VKF_CAUSAL_CONV_CONSTANTS(constant)                                   \
+  constant(0, kLocalSize, local_size, 64) constant(1, kTaps, taps, 4) /* K */ \
+      constant(2, kActivation, activation, 0)                                 \
+          constant(3, kGated, gated, 0) /* 1: gates of inputs and outputs */  \
+      constant(4, kHasMask, has_mask, 0) constant(5, kHasBias, has_bias, 0)
 VKF_CONSTANTS_STRUCT(CausalConvConstants, VKF_CAUSAL_CONV_CONSTANTS)
 #endif

@@ -17,15 +17,14 @@
 #define VKF_CONSTANT_CHECK(id, name, field, otherwise) \
   static_assert(id == name, "ids count from 0 in the order of the list");
 // Its enumerators are the ids. The name of its list says which kernels take it.
-#define VKF_CONSTANTS_STRUCT(Struct, list)          \
-  struct Struct {                                   \
-    list(VKF_CONSTANT_FIELD)                        \
-    enum Id : uint_t { list(VKF_CONSTANT_ID) };     \
-    list(VKF_CONSTANT_CHECK)                        \
-    static constexpr const char* kListName = #list; \
+#define VKF_CONSTANTS_STRUCT(Struct, list)                                   \
+  struct Struct {                                                            \
+    list(VKF_CONSTANT_FIELD) enum Id : uint_t { list(VKF_CONSTANT_ID) };     \
+    list(VKF_CONSTANT_CHECK) static constexpr const char* kListName = #list; \
   };
 #else
-#define VKF_CONSTANT(id, name, field, otherwise) layout(constant_id = id) const uint name = otherwise;
+#define VKF_CONSTANT(id, name, field, otherwise) \
+  layout(constant_id = id) const uint name = otherwise;
 #define VKF_CONSTANTS(list) list(VKF_CONSTANT)
 #define VKF_CONSTANTS_STRUCT(Struct, list)
 #endif

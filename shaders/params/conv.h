@@ -1,4 +1,5 @@
-// Push constants of unfold, max_pool and conv: a picture by its strides, and the window that goes over it.
+// Push constants of unfold, max_pool and conv: a picture by its strides, and the window that goes
+// over it.
 #ifndef VKFORMER_PARAMS_CONV_H
 #define VKFORMER_PARAMS_CONV_H
 #include "constants.h"
@@ -53,7 +54,7 @@ struct ConvParams {
   uint_t y_row_stride;      // elements
   uint_t y_col_stride;      // elements
   uint_t y_channel_stride;  // elements
-  uint_t leading;           // tokens in front of each picture, copied
+  uint_t leading;           // tokens before each image, copied
   uint_t copies;            // B * leading
 };
 #ifdef __cplusplus
@@ -64,10 +65,8 @@ static_assert(sizeof(ConvParams) == 104);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_CONV_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kSpan, span, 4) \
-  constant(2, kChunk, chunk, 64) \
-  constant(3, kActivation, activation, 0)
+#define VKF_CONV_CONSTANTS(constant)                                  \
+  constant(0, kLocalSize, local_size, 64) constant(1, kSpan, span, 4) \
+      constant(2, kChunk, chunk, 64) constant(3, kActivation, activation, 0)
 VKF_CONSTANTS_STRUCT(ConvConstants, VKF_CONV_CONSTANTS)
 #endif

@@ -17,14 +17,14 @@
 // position - start; its cache lines, its ancestry and its positional terms count by that, and so do
 // not depend on what else is in the batch.
 #define VKF_SLOT_ROW_BITS 12u
-#define VKF_SLOT_ROW(entry) ((entry) & 4095u)
+#define VKF_SLOT_ROW(entry) ((entry)&4095u)
 #define VKF_SLOT_START(entry) ((entry) >> VKF_SLOT_ROW_BITS)
 
 struct DecodeState {
-  uint_t live_items;   // batch items still generating
-  uint_t live_slots;   // live_items * beams
-  uint_t position;     // of the token that this step feeds in; it attends to keys 0 ... position
-  uint_t steps;        // steps that did work since the start
+  uint_t live_items;  // batch items still generating
+  uint_t live_slots;  // live_items * beams
+  uint_t position;    // of the token that this step feeds in; it attends to keys 0 ... position
+  uint_t steps;       // steps that did work since the start
   uvec4_t unused[3];
 };
 #ifdef __cplusplus

@@ -26,7 +26,6 @@ static_assert(sizeof(DeformableAttentionParams) == 64);
 
 // Specialization constants (constants.h).
 #define VKF_DEFORMABLE_ATTENTION_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kSamples, samples, 96)
+  constant(0, kLocalSize, local_size, 64) constant(1, kSamples, samples, 96)
 VKF_CONSTANTS_STRUCT(DeformableAttentionConstants, VKF_DEFORMABLE_ATTENTION_CONSTANTS)
 #endif

@@ -14,8 +14,8 @@ struct EmbeddingParams {
   uint_t rows;             // R, ids
   uint_t width;            // D
   uint_t vocabulary;       // V, rows of the table
-  uint_t first_id;         // the table in hand has the rows of these ids on,
-  uint_t slice_rows;       // so many
+  uint_t first_id;         // of the first row of the bound table
+  uint_t slice_rows;       // rows of the bound table
   uint_t row_stride;       // elements from one table row to the next
   uint_t col_stride;       // elements from one column to the next
   uint_t positions;        // P, rows of the position table that are positions; 0: none
@@ -28,7 +28,7 @@ struct EmbeddingParams {
   uint_t type_row;         // row of the position table where the types begin
   uint_t types;            // rows of the position table that are types
   uint_t pad_id;           // in a step, the id that stands one row before position 0; ~0: none
-  float_t norm_epsilon;    // of the norm behind it, in the variants that have one
+  float_t norm_epsilon;    // of the norm after it, in the variants that have one
   uint_t scale_plane;      // plane of Ids with the bits of a scale of each row; 0: none
 };
 #ifdef __cplusplus

@@ -35,11 +35,11 @@ struct ExpertOrderParams {
   uint_t entries;    // K + A of a row of routes
   uint_t first_row;  // of the routes
   uint_t experts;    // X
-  uint_t order;      // where the order begins, in words behind the tiles
+  uint_t order;      // where the order begins, in words after the tiles
   uint_t unused[2];
 };
 
-// The products of experts, behind MatmulParams, of which n and k are one expert's.
+// The products of experts, after MatmulParams, of which n and k are one expert's.
 struct ExpertParams {
   uint_t entries;       // of a row of routes (expert_rows)
   uint_t panels;        // of 64 columns of one expert
@@ -70,16 +70,16 @@ static_assert(sizeof(ExpertSumParams) == 32);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_EXPERT_ROUTE_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kSigmoid, sigmoid, 0)     /* 1: scores are sigmoids, 0: a softmax */ \
-  constant(2, kBiased, biased, 0)       /* 1: a bias takes part in the choice */ \
-  constant(3, kNormalise, normalise, 1) /* 1: weights of the chosen are divided by their sum */
+#define VKF_EXPERT_ROUTE_CONSTANTS(constant)                                       \
+  constant(0, kLocalSize, local_size, 64)                                          \
+      constant(1, kSigmoid, sigmoid, 0) /* 1: scores are sigmoids, 0: a softmax */ \
+      constant(2, kBiased, biased, 0)   /* 1: a bias takes part in the choice */   \
+      constant(3, kNormalise, normalise,                                           \
+               1) /* 1: weights of the chosen are divided by their sum */
 VKF_CONSTANTS_STRUCT(ExpertRouteConstants, VKF_EXPERT_ROUTE_CONSTANTS)
 
-#define VKF_EXPERT_SUM_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kChunk, chunk, 512) \
-  constant(2, kHasResidual, has_residual, 0)
+#define VKF_EXPERT_SUM_CONSTANTS(constant)                                \
+  constant(0, kLocalSize, local_size, 64) constant(1, kChunk, chunk, 512) \
+      constant(2, kHasResidual, has_residual, 0)
 VKF_CONSTANTS_STRUCT(ExpertSumConstants, VKF_EXPERT_SUM_CONSTANTS)
 #endif

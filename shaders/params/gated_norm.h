@@ -21,9 +21,9 @@ static_assert(sizeof(GatedNormParams) == 24);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_GATED_NORM_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kOrder, order, 0)            /* VKF_GATE_* or VKF_NORM_* */ \
-  constant(2, kActivation, activation, 0)  /* of the gates */
+#define VKF_GATED_NORM_CONSTANTS(constant)                                   \
+  constant(0, kLocalSize, local_size, 64)                                    \
+      constant(1, kOrder, order, 0)           /* VKF_GATE_* or VKF_NORM_* */ \
+      constant(2, kActivation, activation, 0) /* of the gates */
 VKF_CONSTANTS_STRUCT(GatedNormConstants, VKF_GATED_NORM_CONSTANTS)
 #endif

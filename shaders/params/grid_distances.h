@@ -5,7 +5,7 @@
 #include "types.h"
 
 struct GridDistancesParams {
-  uint_t rows;        // B * T
+  uint_t rows;  // B * T
   uint_t heads;
   uint_t head_width;  // E
   uint_t height;      // H, tokens

@@ -4,7 +4,7 @@
 #include "constants.h"
 #include "types.h"
 
-// A group is `outer` runs of `inner` neighbouring elements.
+// A group is `outer` runs of `inner` neighboring elements.
 struct GroupNormParams {
   uint_t rows;            // B * groups
   uint_t groups;          // of a batch entry
@@ -26,7 +26,6 @@ static_assert(sizeof(GroupNormParams) == 48);
 
 // Specialization constants (constants.h).
 #define VKF_GROUP_NORM_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kChannelsLast, channels_last, 0)
+  constant(0, kLocalSize, local_size, 64) constant(1, kChannelsLast, channels_last, 0)
 VKF_CONSTANTS_STRUCT(GroupNormConstants, VKF_GROUP_NORM_CONSTANTS)
 #endif

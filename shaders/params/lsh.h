@@ -18,7 +18,7 @@ struct LshHashParams {
   uint_t stride;   // from a round's first bucket to the next round's
   uint_t factor_count;
   uint_t factors[VKF_MAX_BUCKET_FACTORS];  // even; their product is the number of buckets
-  uint_t units;    // B * H * R
+  uint_t units;                            // B * H * R
 };
 
 struct LshSortParams {
@@ -60,38 +60,34 @@ static_assert(sizeof(MixRoundsParams) == 20);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_LSH_HASH_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kWidth, width, 64)           /* E */ \
-  constant(2, kHasMask, has_mask, 0)
+#define VKF_LSH_HASH_CONSTANTS(constant)                                         \
+  constant(0, kLocalSize, local_size, 64) constant(1, kWidth, width, 64) /* E */ \
+      constant(2, kHasMask, has_mask, 0)
 VKF_CONSTANTS_STRUCT(LshHashConstants, VKF_LSH_HASH_CONSTANTS)
 
 #define VKF_LSH_SORT_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 128) \
-  constant(1, kFirstPass, first_pass, 1)
+  constant(0, kLocalSize, local_size, 128) constant(1, kFirstPass, first_pass, 1)
 VKF_CONSTANTS_STRUCT(LshSortConstants, VKF_LSH_SORT_CONSTANTS)
 
-#define VKF_CHUNK_ATTENTION_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kWidth, width, 64)             /* E */ \
-  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
-  constant(3, kHasOrder, has_order, 0)       /* 0: tokens stand as they are */ \
-  constant(4, kHasMask, has_mask, 0) \
-  constant(5, kShared, shared, 0)            /* 1: keys are queries scaled to length 1 (LSH) */ \
-  constant(6, kStats, stats, 0)              /* 1: rows end with highest score and weight */
+#define VKF_CHUNK_ATTENTION_CONSTANTS(constant)                                              \
+  constant(0, kLocalSize, local_size, 64) constant(1, kWidth, width, 64) /* E */             \
+      constant(2, kValueWidth, value_width, 64)                          /* Ev */            \
+      constant(3, kHasOrder, has_order, 0) /* 0: tokens stand as they are */                 \
+      constant(4, kHasMask, has_mask, 0)                                                     \
+          constant(5, kShared, shared, 0) /* 1: keys are queries scaled to length 1 (LSH) */ \
+      constant(6, kStats, stats, 0)       /* 1: rows end with highest score and weight */
 VKF_CONSTANTS_STRUCT(ChunkAttentionConstants, VKF_CHUNK_ATTENTION_CONSTANTS)
 
-#define VKF_CHUNK_ATTENTION_BLOCKS_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kWidth, width, 64)             /* E */ \
-  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
-  constant(3, kTileM, tile_m, 4)             /* queries of an invocation */ \
-  constant(4, kStageDepth, stage_depth, 16)  /* fours of E in shared memory at a time */ \
-  constant(5, kStageKeys, stage_keys, 32)    /* values likewise */ \
-  constant(6, kQuads, quads, 0)              /* 1: load four elements at a time */ \
-  constant(7, kHasOrder, has_order, 0)       /* 0: tokens stand as they are */ \
-  constant(8, kHasMask, has_mask, 0) \
-  constant(9, kShared, shared, 0)            /* 1: keys are queries scaled to length 1 (LSH) */ \
-  constant(10, kStats, stats, 0)             /* 1: rows end with highest score and weight */
+#define VKF_CHUNK_ATTENTION_BLOCKS_CONSTANTS(constant)                                       \
+  constant(0, kLocalSize, local_size, 64) constant(1, kWidth, width, 64) /* E */             \
+      constant(2, kValueWidth, value_width, 64)                          /* Ev */            \
+      constant(3, kTileM, tile_m, 4)            /* queries of an invocation */               \
+      constant(4, kStageDepth, stage_depth, 16) /* fours of E in shared memory at a time */  \
+      constant(5, kStageKeys, stage_keys, 32)   /* values likewise */                        \
+      constant(6, kQuads, quads, 0)             /* 1: load four elements at a time */        \
+      constant(7, kHasOrder, has_order, 0)      /* 0: tokens stand as they are */            \
+      constant(8, kHasMask, has_mask, 0)                                                     \
+          constant(9, kShared, shared, 0) /* 1: keys are queries scaled to length 1 (LSH) */ \
+      constant(10, kStats, stats, 0)      /* 1: rows end with highest score and weight */
 VKF_CONSTANTS_STRUCT(ChunkAttentionBlocksConstants, VKF_CHUNK_ATTENTION_BLOCKS_CONSTANTS)
 #endif

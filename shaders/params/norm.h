@@ -16,7 +16,6 @@ static_assert(sizeof(NormParams) == 16);
 
 // Specialization constants (constants.h).
 #define VKF_LAYER_NORM_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kHasResidual, has_residual, 0)
+  constant(0, kLocalSize, local_size, 64) constant(1, kHasResidual, has_residual, 0)
 VKF_CONSTANTS_STRUCT(LayerNormConstants, VKF_LAYER_NORM_CONSTANTS)
 #endif

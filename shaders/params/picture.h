@@ -20,7 +20,6 @@ static_assert(sizeof(PictureValuesParams) == 32);
 
 // Specialization constants (constants.h).
 #define VKF_PICTURE_VALUES_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kLast, last, 0)
+  constant(0, kLocalSize, local_size, 64) constant(1, kLast, last, 0)
 VKF_CONSTANTS_STRUCT(PictureValuesConstants, VKF_PICTURE_VALUES_CONSTANTS)
 #endif

@@ -43,8 +43,8 @@ VKF_RECURRENT kScoreAdditive = 0u;  // v . tanh(q + k)
 VKF_RECURRENT kScoreDot = 1u;       // q . k
 VKF_RECURRENT kScoreLocation = 2u;  // q itself, by position
 VKF_RECURRENT kWindowNone = 0u;
-VKF_RECURRENT kWindowMonotonic = 1u;   // centred at the query's own position
-VKF_RECURRENT kWindowPredictive = 2u;  // centred where the query says; with a Gaussian
+VKF_RECURRENT kWindowMonotonic = 1u;   // centered at the query's own position
+VKF_RECURRENT kWindowPredictive = 2u;  // centered where the query says; with a Gaussian
 #undef VKF_RECURRENT
 
 struct AdditiveAttentionParams {
@@ -58,7 +58,7 @@ struct AdditiveAttentionParams {
   uint_t v_offset;              // of v in aux, in words
   uint_t has_mask;              // 1: aux begins with a key mask (B, ceil(S/32))
   uint_t window;                // kWindow*
-  uint_t reach;                 // D, positions to each side of the centre
+  uint_t reach;                 // D, positions to each side of the center
   uint_t raw_scores;            // 1: only the scores, -inf where masked
   float_t inverse_temperature;  // multiplies the scores before the softmax
   uint_t unused[3];
@@ -71,29 +71,25 @@ static_assert(sizeof(AdditiveAttentionParams) == 64);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_RECURRENCE_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kWidth, width, 64)           /* Hd */ \
-  constant(2, kLstm, lstm, 0) \
-  constant(3, kFormat, format, 0)          /* MatrixFormat, where the weight is in blocks */
+#define VKF_RECURRENCE_CONSTANTS(constant)                                        \
+  constant(0, kLocalSize, local_size, 64) constant(1, kWidth, width, 64) /* Hd */ \
+      constant(2, kLstm, lstm, 0)                                                 \
+          constant(3, kFormat, format, 0) /* MatrixFormat, where the weight is in blocks */
 VKF_CONSTANTS_STRUCT(RecurrenceConstants, VKF_RECURRENCE_CONSTANTS)
 
-#define VKF_RECURRENT_CELL_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kChunk, chunk, 256) \
-  constant(2, kLstm, lstm, 0)
+#define VKF_RECURRENT_CELL_CONSTANTS(constant)                            \
+  constant(0, kLocalSize, local_size, 64) constant(1, kChunk, chunk, 256) \
+      constant(2, kLstm, lstm, 0)
 VKF_CONSTANTS_STRUCT(RecurrentCellConstants, VKF_RECURRENT_CELL_CONSTANTS)
 
-#define VKF_MOVE_COLUMNS_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kChunk, chunk, 256) \
-  constant(2, kFrom, from, 1)              /* 0: zeros, 1: x; VKF_STEP: 1 stores, 2 loads */
+#define VKF_MOVE_COLUMNS_CONSTANTS(constant)                              \
+  constant(0, kLocalSize, local_size, 64) constant(1, kChunk, chunk, 256) \
+      constant(2, kFrom, from, 1) /* 0: zeros, 1: x; VKF_STEP: 1 stores, 2 loads */
 VKF_CONSTANTS_STRUCT(MoveColumnsConstants, VKF_MOVE_COLUMNS_CONSTANTS)
 
-#define VKF_ADDITIVE_ATTENTION_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kWidth, width, 64)           /* A, columns of q */ \
-  constant(2, kScore, score, 0)            /* kScore* of recurrent.h */ \
-  constant(3, kStaged, staged, 64)         /* A, or 1 where q is read by position */
+#define VKF_ADDITIVE_ATTENTION_CONSTANTS(constant)                                             \
+  constant(0, kLocalSize, local_size, 64) constant(1, kWidth, width, 64) /* A, columns of q */ \
+      constant(2, kScore, score, 0)    /* kScore* of recurrent.h */                            \
+      constant(3, kStaged, staged, 64) /* A, or 1 where q is read by position */
 VKF_CONSTANTS_STRUCT(AdditiveAttentionConstants, VKF_ADDITIVE_ATTENTION_CONSTANTS)
 #endif

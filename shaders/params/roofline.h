@@ -18,10 +18,8 @@ static_assert(sizeof(RooflineFmaParams) == 16);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_ROOFLINE_UNITS_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 128) \
-  constant(1, kUnitM, unit_m, 16) \
-  constant(2, kUnitN, unit_n, 16) \
-  constant(3, kUnitK, unit_k, 16)
+#define VKF_ROOFLINE_UNITS_CONSTANTS(constant)                             \
+  constant(0, kLocalSize, local_size, 128) constant(1, kUnitM, unit_m, 16) \
+      constant(2, kUnitN, unit_n, 16) constant(3, kUnitK, unit_k, 16)
 VKF_CONSTANTS_STRUCT(RooflineUnitsConstants, VKF_ROOFLINE_UNITS_CONSTANTS)
 #endif

@@ -37,16 +37,13 @@ static_assert(sizeof(RotaryAppendParams) == 48);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_ROTARY_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kHeadsPerGroup, heads_per_group, 1) \
-  constant(2, kInterleaved, interleaved, 0) \
-  constant(3, kHasPositions, has_positions, 0)
+#define VKF_ROTARY_CONSTANTS(constant)                                                    \
+  constant(0, kLocalSize, local_size, 64) constant(1, kHeadsPerGroup, heads_per_group, 1) \
+      constant(2, kInterleaved, interleaved, 0) constant(3, kHasPositions, has_positions, 0)
 VKF_CONSTANTS_STRUCT(RotaryConstants, VKF_ROTARY_CONSTANTS)
 
-#define VKF_ROTARY_APPEND_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kHeadsPerGroup, heads_per_group, 1) \
-  constant(2, kInterleaved, interleaved, 0)
+#define VKF_ROTARY_APPEND_CONSTANTS(constant)                                             \
+  constant(0, kLocalSize, local_size, 64) constant(1, kHeadsPerGroup, heads_per_group, 1) \
+      constant(2, kInterleaved, interleaved, 0)
 VKF_CONSTANTS_STRUCT(RotaryAppendConstants, VKF_ROTARY_APPEND_CONSTANTS)
 #endif

@@ -35,19 +35,16 @@ static_assert(sizeof(CombineParams) == 32);
 
 // Specialization constants (constants.h).
 #define VKF_RUN_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kChunk, chunk, 512)
+  constant(0, kLocalSize, local_size, 64) constant(1, kChunk, chunk, 512)
 VKF_CONSTANTS_STRUCT(RunConstants, VKF_RUN_CONSTANTS)
 
-#define VKF_COMBINE_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kChunk, chunk, 512) \
-  constant(2, kLimited, limited, 0)
+#define VKF_COMBINE_CONSTANTS(constant)                                   \
+  constant(0, kLocalSize, local_size, 64) constant(1, kChunk, chunk, 512) \
+      constant(2, kLimited, limited, 0)
 VKF_CONSTANTS_STRUCT(CombineConstants, VKF_COMBINE_CONSTANTS)
 
-#define VKF_GATHER_ROWS_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kChunk, chunk, 512) \
-  constant(2, kHasAddend, has_addend, 0)
+#define VKF_GATHER_ROWS_CONSTANTS(constant)                               \
+  constant(0, kLocalSize, local_size, 64) constant(1, kChunk, chunk, 512) \
+      constant(2, kHasAddend, has_addend, 0)
 VKF_CONSTANTS_STRUCT(GatherRowsConstants, VKF_GATHER_ROWS_CONSTANTS)
 #endif

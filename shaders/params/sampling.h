@@ -35,19 +35,19 @@ struct ChoiceRow {
   uint_t unused;
 };
 
-// token_sample works in stages, each of which goes over all tokens once and is a dispatch: the parts
-// of a row (VKF_VOCAB_PART) leave what they find in the buffer `draws`, and the workgroups of the
-// next stage put it together. A row whose settings do not ask for a stage passes it over.
-#define VKF_STAGE_SUMS 0u        // the softmax
-#define VKF_STAGE_TOP_K 1u       // four digits of the least key that top-k keeps
-#define VKF_STAGE_TOP_P 5u       // the same for top-p
-#define VKF_STAGE_TIES 9u        // how many tokens have just that key
-#define VKF_STAGE_LAST_TIE 10u   // the last of them that top-p keeps
-#define VKF_STAGE_LEFT 11u       // the mass that is left
-#define VKF_STAGE_SURPRISE 12u   // its entropy
-#define VKF_STAGE_TYPICAL 13u    // four digits of the least key that typical sampling keeps
-#define VKF_STAGE_MASS 17u       // the mass of what all settings leave
-#define VKF_STAGE_DRAW 18u       // the token
+// token_sample works in stages, each of which goes over all tokens once and is a dispatch: the
+// parts of a row (VKF_VOCAB_PART) leave what they find in the buffer `draws`, and the workgroups of
+// the next stage put it together. A row whose settings do not ask for a stage passes it over.
+#define VKF_STAGE_SUMS 0u       // the softmax
+#define VKF_STAGE_TOP_K 1u      // four digits of the least key that top-k keeps
+#define VKF_STAGE_TOP_P 5u      // the same for top-p
+#define VKF_STAGE_TIES 9u       // how many tokens have just that key
+#define VKF_STAGE_LAST_TIE 10u  // the last of them that top-p keeps
+#define VKF_STAGE_LEFT 11u      // the mass that is left
+#define VKF_STAGE_SURPRISE 12u  // its entropy
+#define VKF_STAGE_TYPICAL 13u   // four digits of the least key that typical sampling keeps
+#define VKF_STAGE_MASS 17u      // the mass of what all settings leave
+#define VKF_STAGE_DRAW 18u      // the token
 #define VKF_SAMPLE_STAGES 19u
 
 // What a stage does with the tokens, so that a kernel holds no other's code.
@@ -88,9 +88,9 @@ static_assert(sizeof(SampleParams) == 36);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_TOKEN_SAMPLE_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kDoes, does, 0)     /* VKF_SAMPLE_* of the stage */ \
-  constant(2, kBefore, before, 6) /* and of the stage before it */
+#define VKF_TOKEN_SAMPLE_CONSTANTS(constant)                          \
+  constant(0, kLocalSize, local_size, 64)                             \
+      constant(1, kDoes, does, 0)     /* VKF_SAMPLE_* of the stage */ \
+      constant(2, kBefore, before, 6) /* and of the stage before it */
 VKF_CONSTANTS_STRUCT(TokenSampleConstants, VKF_TOKEN_SAMPLE_CONSTANTS)
 #endif

@@ -1,9 +1,9 @@
 // Kinds of score terms, for kernels that are compiled for those that there are (a specialization
-// constant): what a software device leaves out it need not mask away.
+// constant): a software device need not mask terms that are omitted.
 #ifndef VKFORMER_PARAMS_SCORE_KINDS_H
 #define VKFORMER_PARAMS_SCORE_KINDS_H
 
-#define VKF_KIND_NEAR 1u      // causal or a window
+#define VKF_KIND_NEAR 1u  // causal or a window
 #define VKF_KIND_KEY_MASK 2u
 #define VKF_KIND_MASK 4u
 #define VKF_KIND_BIAS 8u

@@ -62,25 +62,25 @@ static_assert(sizeof(SearchParams) == 24);
 static_assert(sizeof(SearchSettings) == 80);
 #endif
 
-// What token_candidates does with a row: all of it, or, where the row has more tokens than one part,
-// the best of each part, then the best of those.
+// What token_candidates does with a row: all of it, or, where the row has more tokens than one
+// part, the best of each part, then the best of those.
 #define VKF_BEST_OF_ROW 0u
 #define VKF_BEST_OF_PART 1u
 #define VKF_BEST_OF_PARTS 2u
 
 // Specialization constants (constants.h).
-#define VKF_TOKEN_CANDIDATES_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kNormalise, normalise, 1)    /* 0: log-probabilities come in */ \
-  constant(2, kDrawn, drawn, 0)            /* 1: the K are drawn without being put back */ \
-  constant(3, kBestOf, best_of, 0)         /* VKF_BEST_OF_* */
+#define VKF_TOKEN_CANDIDATES_CONSTANTS(constant)                                           \
+  constant(0, kLocalSize, local_size, 64)                                                  \
+      constant(1, kNormalise, normalise, 1) /* 0: log-probabilities come in */             \
+      constant(2, kSampled, drawn, 0)       /* 1: the K are sampled without replacement */ \
+      constant(3, kBestOf, best_of, 0)      /* VKF_BEST_OF_* */
 VKF_CONSTANTS_STRUCT(TokenCandidatesConstants, VKF_TOKEN_CANDIDATES_CONSTANTS)
 
-#define VKF_BEAM_SELECT_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 32) \
-  constant(1, kPicks, picks, 4)            /* candidates looked at, of n K */ \
-  constant(2, kGroups, groups, 1)          /* items that are groups of one search */ \
-  constant(3, kGroup, group, 0)            /* whose turn it is */ \
-  constant(4, kDrawn, drawn, 0)            /* 1: candidates are ranked with noise */
+#define VKF_BEAM_SELECT_CONSTANTS(constant)                                     \
+  constant(0, kLocalSize, local_size, 32)                                       \
+      constant(1, kPicks, picks, 4)   /* candidates looked at, of n K */        \
+      constant(2, kGroups, groups, 1) /* items that are groups of one search */ \
+      constant(3, kGroup, group, 0)   /* whose turn it is */                    \
+      constant(4, kSampled, drawn, 0) /* 1: candidates are ranked with noise */
 VKF_CONSTANTS_STRUCT(BeamSelectConstants, VKF_BEAM_SELECT_CONSTANTS)
 #endif

@@ -4,9 +4,9 @@
 #include "constants.h"
 #include "types.h"
 
-// What parent_lines gives a slot: in its low 12 bits the slot with the next token of its row, above
-// them the line of the state that it goes on from.
-#define VKF_NEXT_SLOT(parent) ((parent) & 0xfffu)
+// What parent_lines gives a slot. The low 12 bits are the slot with the next token of its row. The
+// bits above them are the line of the state that it goes on from.
+#define VKF_NEXT_SLOT(parent) ((parent)&0xfffu)
 #define VKF_PARENT_LINE(parent) ((parent) >> 12u)
 #define VKF_NO_SLOT 0xfffu
 #define VKF_LINE_FRESH 0xfffffu      // no line: it begins a row
@@ -21,11 +21,11 @@ struct ParentLinesParams {
 };
 
 struct StateScanParams {
-  uint_t tokens;       // T
-  uint_t first;        // token that this launch begins with
-  uint_t count;        // tokens of this launch
-  uint_t width;        // W, elements of a row of X
-  uint_t q_offset;     // columns of X: of the first key head's q and k, the first head's v and rates
+  uint_t tokens;    // T
+  uint_t first;     // token that this launch begins with
+  uint_t count;     // tokens of this launch
+  uint_t width;     // W, elements of a row of X
+  uint_t q_offset;  // columns of X: of the first key head's q and k, the first head's v and rates
   uint_t k_offset;
   uint_t v_offset;
   uint_t a_offset;
@@ -46,13 +46,13 @@ static_assert(sizeof(StateScanParams) == 72);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_STATE_SCAN_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64)  /* columns kSplit */ \
-  constant(1, kSplit, split, 1)            /* invocations that share a column, a power of two */ \
-  constant(2, kWidth, width, 64)           /* E */ \
-  constant(3, kTokens, tokens, 8)          /* tokens staged at once */ \
-  constant(4, kDelta, delta, 0)            /* 1: the delta rule */ \
-  constant(5, kNormed, normed, 0)          /* 1: q and k get length 1 */ \
-  constant(6, kStore, store, 0)            /* 1: States is bound */
+#define VKF_STATE_SCAN_CONSTANTS(constant)                                                      \
+  constant(0, kLocalSize, local_size, 64) /* columns kSplit */                                  \
+      constant(1, kSplit, split, 1)       /* invocations that share a column, a power of two */ \
+      constant(2, kWidth, width, 64)      /* E */                                               \
+      constant(3, kTokens, tokens, 8)     /* tokens staged at once */                           \
+      constant(4, kDelta, delta, 0)       /* 1: the delta rule */                               \
+      constant(5, kNormed, normed, 0)     /* 1: q and k get length 1 */                         \
+      constant(6, kStore, store, 0)       /* 1: States is bound */
 VKF_CONSTANTS_STRUCT(StateScanConstants, VKF_STATE_SCAN_CONSTANTS)
 #endif

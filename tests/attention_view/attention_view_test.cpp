@@ -1,5 +1,5 @@
-// Maps are averaged, multiplied and measured by hand-made numbers; grids and overlays are drawn,
-// decoded with another library and looked at pixel by pixel.
+// Maps are averaged, multiplied and measured by hand-made numbers; grids and overlays are rendered,
+// decoded with another library and compared pixel by pixel.
 #include "vkformer/attention_view.h"
 
 #include <doctest/doctest.h>
@@ -130,7 +130,7 @@ TEST_SUITE("cpu") {
     CHECK(holds(message_of(attention_rollout(maps_of(1, 1, 2, {{1, 0}}))), "1 rows and 2 columns"));
     auto gap = maps_of(1, 1, 1, {{1}, {1}});
     gap.layers[1].layer = 2;
-    CHECK(holds(message_of(attention_rollout(gap)), "layer 2 comes behind layer 0"));
+    CHECK(holds(message_of(attention_rollout(gap)), "layer 2 follows layer 0"));
     CHECK(holds(message_of(attention_rollout(maps_of(1, 2, 2, {{1}}))), "1 values"));
     CHECK(holds(message_of(attention_rollout(AttentionMaps{})), "empty"));
     auto labels = maps_of(1, 1, 1, {{1}});
@@ -138,7 +138,7 @@ TEST_SUITE("cpu") {
     CHECK(holds(message_of(attention_rollout(labels)), "row_labels"));
   }
 
-  TEST_CASE("attention grid: every cell of every map has its colour") {
+  TEST_CASE("attention grid: every cell of every map has its color") {
     AttentionMaps maps = maps_of(3, 2, 5, {});
     for (int l = 0; l < 2; ++l) {
       std::vector<float> values(30);

@@ -1,4 +1,4 @@
-// Heat maps are drawn, decoded again with another library, and looked at pixel by pixel.
+// Heat maps are rendered, decoded again with another library, and compared pixel by pixel.
 #include "attention_view/heat_map.h"
 
 #include <doctest/doctest.h>
@@ -94,7 +94,7 @@ bool has_ink(const DecodedPng& picture, int64_t x, int64_t y, int64_t w, int64_t
 }  // namespace
 
 TEST_SUITE("cpu") {
-  TEST_CASE("heat map: size, margins and colours for several shapes") {
+  TEST_CASE("heat map: size, margins and colors for several shapes") {
     const int shapes[][2] = {{1, 1}, {8, 9}, {40, 60}, {2, 300}, {300, 2}, {70, 1}, {1, 70}};
     for (const auto& shape : shapes) {
       CAPTURE(shape[0]);
@@ -122,7 +122,7 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("heat map: colours darken evenly from white to dark blue") {
+  TEST_CASE("heat map: colors darken evenly from white to dark blue") {
     CHECK(heat_map_color(0.0f) == Rgb{255, 255, 255});
     double before = 256;
     for (int i = 0; i <= 64; ++i) {
@@ -137,7 +137,7 @@ TEST_SUITE("cpu") {
     CHECK(heat_map_color(2.0f) == heat_map_color(1.0f));
   }
 
-  TEST_CASE("heat map: the range decides what the darkest colour means") {
+  TEST_CASE("heat map: the range decides what the darkest color means") {
     HeatMap map{.values = {0.0f, 0.125f}, .rows = 1, .columns = 2};
     const HeatMapOptions to_max{.range = HeatMapRange::kZeroToMax};
     const auto at = lay_out_heat_map(map, to_max);

@@ -42,7 +42,7 @@ class ModelOptions(Structure):
 
 
 class GenerateOptions(Structure):
-    """As an older header might have it: what lies behind length_penalty is the library's default."""
+    """As an older header might have it: what follows length_penalty is the library's default."""
     _fields_ = [("struct_size", c_uint32), ("set", c_uint32), ("beams", c_int32),
                 ("max_new_tokens", c_int32), ("min_new_tokens", c_int32),
                 ("return_sequences", c_int32), ("length_penalty", c_double)]

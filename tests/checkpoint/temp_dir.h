@@ -1,4 +1,4 @@
-// A directory of its own for a test, removed with everything in it when it leaves scope.
+// A separate directory for a test, removed with everything in it when it leaves scope.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 
     chat_test.py PROGRAM MODEL [unittest arguments]
 
-MODEL is models/shakespeare, which has no chat template of its own: a token is a byte."""
+MODEL is models/shakespeare, which has no chat template: a token is a byte."""
 import json
 import os
 import re

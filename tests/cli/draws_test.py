@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Drawn tokens against their exact probabilities: Pearson's chi-square test.
+"""Sampled tokens against their exact probabilities: Pearson's chi-square test.
 
   draws_test.py VKFORMER MODEL [DRAWS]
 
-Draws the token behind a prompt DRAWS times (2,000) with each of some settings, by different seeds and
+Samples the token after a prompt DRAWS times (2,000) with each of some settings, by different seeds and
 sequences. What they should be is computed here, in double precision, from the logits that `vkformer
 run` gives. MODEL is models/shakespeare, whose tokens are bytes."""
 import json

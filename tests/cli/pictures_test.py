@@ -94,7 +94,7 @@ class PicturesTest(unittest.TestCase):
         self.assertIn("1 placeholders <image>, but 2 pictures", error)
         error = self.generate(model("judge"), "a", ["picture-0.png"], code=3)
         self.assertIn("reads no pictures", error)
-        error = self.generate(directory, "a", ["picture-0.png"], "--lookup", "2", code=2)
+        error = self.generate(directory, "a", ["picture-0.png"], "--prompt-lookup", "2", code=2)
         self.assertIn("--picture", error)
         bad = self.path("bad.png")
         with open(bad, "w", encoding="utf-8") as file:

@@ -39,7 +39,7 @@ class File:
         self.large = large
         self.hash = hashlib.sha256(data).hexdigest() if large else git_hash(data)
         self.size = len(data)
-        self.cuts = []          # the next bodies end after so many bytes, with the connection
+        self.cuts = []          # the next bodies end after these numbers of bytes, with the connection
         self.sent = None        # other bytes than the hub says
         self.ranges = True
         self.no_length = False

@@ -33,10 +33,10 @@ class ServeTest(unittest.TestCase):
     def test_requests_together_are_those_alone(self):
         requests = [request("a", "ROMEO:", 30), request("b", "First Citizen:\nBefore", 20),
                     request(3, "x", 9), request("d", "ROMEO:\n", 12, client="other")]
-        together = self.serve(requests, "--rows", "3")
+        together = self.serve(requests, "--slots", "3")
         ends = self.ends(together)
         for one in requests:
-            alone = self.ends(self.serve([one], "--rows", "3"))[one["id"]]
+            alone = self.ends(self.serve([one], "--slots", "3"))[one["id"]]
             end = ends[one["id"]]
             self.assertEqual(end["reason"], "finished")
             self.assertEqual([end["ids"], end["text"], end["score"]],
@@ -54,7 +54,7 @@ class ServeTest(unittest.TestCase):
     def test_guesses_save_steps_and_change_no_text(self):
         line = [request("a", "ROMEO:\nWhat say you, my lord? What say you,", 60)]
         plain = self.serve(line)
-        for arguments in (["--lookup", "6"], ["--draft", cli_support.MODEL, "--draft-tokens", "5"]):
+        for arguments in (["--prompt-lookup", "6"], ["--draft", cli_support.MODEL, "--draft-tokens", "5"]):
             found = self.serve(line, *arguments)
             end, work = self.ends(found)["a"], found[-1]
             self.assertEqual(end["text"], self.ends(plain)["a"]["text"])
@@ -65,7 +65,7 @@ class ServeTest(unittest.TestCase):
     def test_tokens_are_drawn_by_a_request_s_own_seed(self):
         settings = {"temperature": 0.9, "top_k": 20, "repetition_penalty": 1.1}
         lines = [request(i, "ROMEO:", 25, seed=i % 2, **settings) for i in range(4)]
-        ends = self.ends(self.serve(lines, "--lookup", "4"))
+        ends = self.ends(self.serve(lines, "--prompt-lookup", "4"))
         self.assertEqual(ends[0]["text"], ends[2]["text"])
         self.assertEqual(ends[1]["text"], ends[3]["text"])
         self.assertNotEqual(ends[0]["text"], ends[1]["text"])
@@ -84,23 +84,23 @@ class ServeTest(unittest.TestCase):
         for choice in ([], ["--temperature", "0.7", "--seed", "5"]):
             arguments = [*texts, "--max-new-tokens", "24", *choice]
             plain = self.generate(*arguments)
-            for drafts in (["--lookup", "5"], ["--draft", cli_support.MODEL]):
+            for drafts in (["--prompt-lookup", "5"], ["--draft", cli_support.MODEL]):
                 found = self.generate(*arguments, *drafts)
                 self.assertEqual([f["text"] for f in found], [p["text"] for p in plain])
                 self.assertEqual([f["input"] for f in found], texts)
                 self.assertGreater(sum(f.get("accepted_tokens", 0) for f in found), 0)
         for wrong in (["--beams", "2"], ["--contrastive-tokens", "4"], ["--cache", "q8"]):
-            result = run_on_device("generate", cli_support.MODEL, "x", "--lookup", "3", *wrong)
+            result = run_on_device("generate", cli_support.MODEL, "x", "--prompt-lookup", "3", *wrong)
             self.assertEqual(result.returncode, 2)
             self.assertIn("leave these away", result.stderr)
         result = run_on_device("generate", cli_support.MODEL, "x", "--draft-tokens", "3")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("settings of --draft and --lookup", result.stderr)
+        self.assertIn("settings of --draft and --prompt-lookup", result.stderr)
         old = run_on_device("generate", cli_support.MODEL, "x", "--guesses", "3")
         self.assertEqual(old.returncode, 2)
         self.assertIn("[--guesses] is now --draft-tokens", old.stderr)
-        self.assertIn("settings of --draft and --lookup", old.stderr)
-        old = run_on_device("generate", cli_support.MODEL, "x", "--guesses", "65", "--lookup", "3")
+        self.assertIn("settings of --draft and --prompt-lookup", old.stderr)
+        old = run_on_device("generate", cli_support.MODEL, "x", "--guesses", "65", "--prompt-lookup", "3")
         self.assertEqual(old.returncode, 2)
         self.assertNotIn("--guesses", run("generate", "--help").stdout)
 
@@ -128,13 +128,13 @@ class ServeTest(unittest.TestCase):
             for case in cases:
                 arguments = [*texts, "--max-new-tokens", "60", "--log-probabilities", *case]
                 plain = self.generate(*arguments)
-                for drafts in (["--lookup", "4"],
+                for drafts in (["--prompt-lookup", "4"],
                                 ["--draft", cli_support.MODEL, "--draft-tokens", "3"]):
                     found = self.generate(*arguments, *drafts)
                     self.compare(plain, found)
                     for one in found:
                         self.assertLess(one["steps"], one["new_tokens"] + one["prompt_tokens"])
-            value = json.loads(self.generate("X", "--json-schema", files[1], "--lookup", "3")[0]
+            value = json.loads(self.generate("X", "--json-schema", files[1], "--prompt-lookup", "3")[0]
                                ["text"])
             self.assertLessEqual(value["n"], 77)
 
@@ -156,7 +156,7 @@ class ServeTest(unittest.TestCase):
                 file.write("First\n" + "x" * 300 + "\nThird\n")
             arguments = ["--max-new-tokens", "9"]
             result = run_on_device("generate", cli_support.MODEL, "--file", path, "--keep-going",
-                                   "--json", "--lookup", "3", "--capacity", "64", *arguments)
+                                   "--json", "--prompt-lookup", "3", "--capacity", "64", *arguments)
         lines = [json.loads(line) for line in result.stdout.splitlines()]
         self.assertIn("has room for 64", lines[1]["error"])
         plain = self.generate("First", "Third", *arguments)
@@ -173,7 +173,7 @@ class ServeTest(unittest.TestCase):
         model = os.path.join(os.path.dirname(cli_support.MODEL), "g2p-en")
         for arguments, code, words in (
                 ([cli_support.MODEL, "", "--continuation", "x"], 1, "[text 1] has no tokens"),
-                ([cli_support.MODEL, "x", "--continuation", "x", "--lookup", "2"], 2,
+                ([cli_support.MODEL, "x", "--continuation", "x", "--prompt-lookup", "2"], 2,
                  "generates nothing"),
                 ([model, "word", "--continuation", "x"], 3, "[continuation] this model translates")):
             result = run_on_device("generate", *arguments)
@@ -183,24 +183,34 @@ class ServeTest(unittest.TestCase):
     def test_guesses_of_a_stream(self):
         arguments = ["ROMEO:\nWhat say you? What", "--max-new-tokens", "30", "--stream", "on"]
         plain = run_on_device("generate", cli_support.MODEL, *arguments)
-        found = run_on_device("generate", cli_support.MODEL, *arguments, "--lookup", "3")
+        found = run_on_device("generate", cli_support.MODEL, *arguments, "--prompt-lookup", "3")
         self.assertEqual(found.returncode, 0, found.stderr)
         self.assertEqual(found.stdout, plain.stdout)
         self.assertRegex(found.stderr, r"30 tokens in .* tokens/s.* \d+ steps, \d+ of \d+ draft tokens")
         # More than the usual row has room for.
-        long = self.generate("x", "--max-new-tokens", "1100", "--lookup", "2")
+        long = self.generate("x", "--max-new-tokens", "1100", "--prompt-lookup", "2")
         self.assertEqual(len(long[0]["ids"]), 1100)
 
     def test_a_conversation_is_read_from_where_it_goes_on(self):
         # One row: the second request waits for the first one to end.
         lines = [request("a", "ROMEO:", 8), request("b", "ROMEO:", 16)]
-        ends = self.ends(self.serve(lines, "--rows", "1"))
+        ends = self.ends(self.serve(lines, "--slots", "1"))
         self.assertEqual(ends["b"]["reused_tokens"], 5)
         self.assertEqual(ends["b"]["prompt_tokens"], 1)
         self.assertTrue(ends["b"]["text"].startswith(ends["a"]["text"]))
-        forgot = self.ends(self.serve(lines, "--rows", "1", "--forget"))
+        forgot = self.ends(self.serve(lines, "--slots", "1", "--no-prefix-cache"))
         self.assertEqual(forgot["b"]["reused_tokens"], 0)
         self.assertEqual(forgot["b"]["score"], ends["b"]["score"])
+
+    def test_old_names_of_options_work_with_a_note(self):
+        ends = run_on_device("serve", cli_support.MODEL, "--rows", "1", "--forget",
+                             text=json.dumps(request("a", "ROMEO:", 2)) + "\n")
+        self.assertEqual(ends.returncode, 0)
+        self.assertIn("[--rows] is now --slots", ends.stderr)
+        self.assertIn("[--forget] is now --no-prefix-cache", ends.stderr)
+        wrong = run_on_device("serve", cli_support.MODEL, "--waiting", "x")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("--max-queue", wrong.stderr)
 
     def test_words_and_log_probabilities_of_requests(self):
         lines = [request("a", "ROMEO:\n", 20, bad_words="the", logit_bias={"e": -50, " t": 1},
@@ -221,7 +231,7 @@ class ServeTest(unittest.TestCase):
 
     def test_more_requests_than_the_queue_holds_wait(self):
         lines = [request(i, "x" * (1 + i % 3), 2 + i % 4) for i in range(20)]
-        events = self.serve(lines, "--rows", "2", "--waiting", "1")
+        events = self.serve(lines, "--slots", "2", "--max-queue", "1")
         self.assertEqual(sorted(self.ends(events)), list(range(20)))
         self.assertFalse([e for e in events if e["event"] == "refused"])
 
@@ -230,7 +240,7 @@ class ServeTest(unittest.TestCase):
         lines = [request("never", "ROMEO:", 4, return_sequences=3, temperature=1, client="one"),
                  request("much", "ROMEO:", 4, return_sequences=9, temperature=1),
                  request("next", "ROMEO:", 3, client="two")]
-        events = self.serve(lines, "--rows", "1", "--waiting", "8", "--waiting-of-client", "2")
+        events = self.serve(lines, "--slots", "1", "--max-queue", "8", "--max-queue-per-client", "2")
         refused = {e["id"]: e for e in events if e["event"] == "refused"}
         self.assertEqual({name: e["status"] for name, e in refused.items()},
                          {"never": 400, "much": 400})
@@ -241,7 +251,7 @@ class ServeTest(unittest.TestCase):
     def test_a_client_with_a_full_queue_is_refused_and_the_others_are_served(self):
         lines = [request(f"a{i}", "ROMEO:", 6, client="a") for i in range(6)]
         lines += [request(f"b{i}", "ROMEO:", 6, client="b") for i in range(2)]
-        events = self.serve(lines, "--rows", "1", "--waiting-of-client", "2")
+        events = self.serve(lines, "--slots", "1", "--max-queue-per-client", "2")
         refused = {e["id"]: e for e in events if e["event"] == "refused"}
         self.assertTrue(refused)
         for name, event in refused.items():
@@ -288,7 +298,7 @@ class ServeTest(unittest.TestCase):
         free = self.ends(self.serve([request("a", "ROMEO:\n", 40)]))["a"]["text"]
         stop = free[20:23]
         stopped = self.serve([request("a", "ROMEO:\n", 40, stop=[stop, "never comes"]),
-                              request("b", "ROMEO:\n", 9, stop="")], "--lookup", "3")
+                              request("b", "ROMEO:\n", 9, stop="")], "--prompt-lookup", "3")
         self.assertEqual(self.ends(stopped)["a"]["text"], free[:free.index(stop)])
         pieces = [e["text"] for e in stopped if e["event"] == "text" and e["id"] == "a"]
         self.assertTrue(free[:free.index(stop)].startswith("".join(pieces)))
@@ -300,7 +310,7 @@ class ServeTest(unittest.TestCase):
                      return_sequences=3),
              request("j", "ROMEO:\n", 60, json_schema=schema, temperature=2, seed=5),
              request("k", "ROMEO:\n", 60, json_schema=json.dumps(schema)),
-             request("f", "ROMEO:\n", 40)], "--rows", "3")
+             request("f", "ROMEO:\n", 40)], "--slots", "3")
         ends = [e for e in events if e["event"] == "end"]
         drawn = {e["sequence"]: e["text"] for e in ends if e["id"] == "g"}
         self.assertEqual(sorted(drawn), [0, 1, 2])
@@ -312,7 +322,7 @@ class ServeTest(unittest.TestCase):
             self.assertIsInstance(value["n"], int)
         self.assertEqual(self.ends(events)["f"]["text"], free)
         generated = self.generate("ROMEO:\n", "--max-new-tokens", "40", "--stop", stop,
-                                  "--lookup", "3")
+                                  "--prompt-lookup", "3")
         self.assertEqual(generated[0]["text"], free[:free.index(stop)])
 
     def test_words_of_an_encoder_decoder_run_together(self):
@@ -320,7 +330,7 @@ class ServeTest(unittest.TestCase):
         words = ["attention", "is", "all", "you", "need", "transformer", "a", "phoneme"]
         lines = [{"id": w, "text": w} for w in words]
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        result = run_on_device("serve", model, "--rows", "3", "--source", "32", text=text)
+        result = run_on_device("serve", model, "--slots", "3", "--source-tokens", "32", text=text)
         self.assertEqual(result.returncode, 0, result.stderr)
         ends = self.ends([json.loads(line) for line in result.stdout.splitlines()])
         alone = run_on_device("generate", model, *words, "--beams", "1", "--json")
@@ -364,8 +374,8 @@ class ServeTest(unittest.TestCase):
             self.assertIn("NAME=DIR", result.stderr)
 
     def test_options_that_do_not_fit(self):
-        for arguments, words in ((["--rows", "0"], "[rows] is 0"),
-                                 (["--rows", "9", "--step-tokens", "8"], "[step_tokens] is 8"),
+        for arguments, words in ((["--slots", "0"], "[rows] is 0"),
+                                 (["--slots", "9", "--step-tokens", "8"], "[step_tokens] is 8"),
                                  (["--context", "8", "--sinks", "8"], "[sinks] is 8")):
             result = run_on_device("serve", cli_support.MODEL, *arguments, text="")
             self.assertEqual(result.returncode, 1)

@@ -184,7 +184,7 @@ class ProgressTest(TerminalTest):
                                  NO_COLOR="1")
         self.assertEqual(code, 0, text)
         self.assertRegex(text, r"\r\033\[Kchecking .+ \[[█▏▎▍▌▋▊▉ ]{24}\] \d+ of \d+")
-        # It leaves nothing behind.
+        # It leaves nothing on the screen.
         self.assertTrue(text.endswith("\r\033[K"), text[-100:])
 
     def test_a_bar_for_loading(self):

@@ -135,7 +135,7 @@ class VocabularyTest(unittest.TestCase):
                     {"id": "drawn", "text": "a b", "max_new_tokens": 4, "seed": 3},
                     {"id": "fined", "text": "a b", "max_new_tokens": 4, "temperature": 0,
                      "frequency_penalty": 1.5}]
-        for more in ((), ("--lookup", "3")):
+        for more in ((), ("--prompt-lookup", "3")):
             lines = self.program("serve", model, *more,
                                  text="".join(json.dumps(r) + "\n" for r in requests))
             ends = {e["id"]: e for e in map(json.loads, lines.splitlines()) if e["event"] == "end"}

@@ -7,7 +7,7 @@ import time
 
 
 class DataJob:
-    """One job of `vkformer embed` over lines of text, in a folder of its own."""
+    """One job of `vkformer embed` over lines of text, in a separate folder."""
 
     def __init__(self, program, model, folder, lines=160, arguments=()):
         self.program, self.model, self.folder = program, model, folder

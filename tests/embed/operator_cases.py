@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the operator cases of a folder with a program, perhaps behind an emulator, and compares.
+"""Runs the operator cases of a folder with a program, perhaps in an emulator, and compares.
 
     operator_cases.py FOLDER COMMAND... [--match REGEX]
 

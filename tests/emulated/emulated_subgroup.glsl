@@ -1,4 +1,4 @@
-// needs: nothing; injected in front of a shader's own text by tests/emulated/CMakeLists.txt.
+// needs: nothing; injected before a shader's text by tests/emulated/CMakeLists.txt.
 // Subgroups of any size on a device that has others: the operations that our shaders use, done
 // through shared memory. Correct where control flow is uniform over the workgroup, as our shaders
 // keep it around every one of these operations. The size is a specialization constant that nobody

@@ -1,7 +1,7 @@
-// Every n-th call of Vulkan fails, with every error that the specification lists for it, while a
-// model is loaded, run, generated with, run in slices and recorded. Each time: an error value that
-// fits, no object left over, the stage succeeds when it is tried again, after a lost device
-// everything made anew, and always the bits of an undisturbed run.
+// Every n-th call of Vulkan fails, with every error that the specification lists for it. Meanwhile
+// a model is loaded, run, generated with, run in slices and recorded. Each time there is an error
+// value that fits, and no object is left over. The stage succeeds when it is tried again; after a
+// lost device everything is made again. The bits are always those of an undisturbed run.
 //
 //   vkformer_faults GOLDEN_CASE [--every N] [--only vkCall] [--fences] [--staged]
 //

@@ -1,5 +1,5 @@
 // Fuzz target: a packed model. An input that begins as one is taken as it is. Of another one, what
-// is in front of the first zero byte is the header, whose hash is made, and the rest are the files.
+// precedes the first zero byte is the header, whose hash is made, and the rest are the files.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

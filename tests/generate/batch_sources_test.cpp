@@ -67,7 +67,7 @@ TEST_SUITE("model") {
     CHECK(second.work.prompt_tokens == 1);
     check_same(second, run_alone(forgets, request));
     CHECK(whole(request, second.tokens) == plain_text(model, request));
-    // The same beginning behind another input is another text.
+    // The same beginning after another input is another text.
     BatchRequest other = request;
     other.prompt[3] = other.prompt[3] == 5 ? 6 : 5;
     const Told third = run_alone(batch, other);

@@ -1,5 +1,5 @@
-// Beams in groups, beams that draw, and contrastive search, through whole generations on small
-// golden models, against searches in double over the model's own logits and states.
+// Beams in groups, beams that sample, and contrastive search, through whole generations on small
+// golden models. They are compared with searches in double over the model's own logits and states.
 #include "generate/generation_case.h"
 #include "reference/beam_search.h"
 #include "reference/contrastive_search.h"
@@ -8,7 +8,7 @@ namespace vkformer::testing {
 namespace {
 
 reference::PrefixStates states_behind(Session& session, const std::vector<int64_t>& ids) {
-  return {logits_behind(session, ids), pass_output(session, ids, "last_hidden_state")};
+  return {logits_after(session, ids), pass_output(session, ids, "last_hidden_state")};
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ TEST_SUITE("model") {
       CAPTURE(name);
       Session session = make_session(golden_model(name));
       const auto next = [&](const std::vector<int64_t>& prefix) -> Result<std::vector<double>> {
-        return logits_behind(session, prefix);
+        return logits_after(session, prefix);
       };
       for (const auto& [bound_beams, bound_groups, diversity] :
            {std::tuple{4, 2, 1.5}, {4, 4, 0.7}, {6, 3, 4.0}, {4, 2, 0.0}}) {
@@ -63,7 +63,7 @@ TEST_SUITE("model") {
     options.sampling = {.temperature = 6, .top_k = 6};
     // Of the four tokens sampled the first two end here, and the likelier one is the result.
     const std::vector<double> p =
-        reference::draw_probabilities(logits_behind(session, prompt), {6, 6, 1, 0, 1});
+        reference::draw_probabilities(logits_after(session, prompt), {6, 6, 1, 0, 1});
     std::vector<double> wanted(p.size());
     for (size_t a = 0; a < p.size(); ++a) {
       for (size_t b = 0; b < p.size(); ++b) {

@@ -78,7 +78,7 @@ TEST_SUITE("model") {
         CHECK_FALSE(rolled);
       }
       CHECK(forgets.counters().work.reused_tokens == 0);
-      // The whole prompt again: its last token is fed for what comes behind it.
+      // The whole prompt again: its last token is fed for what comes after it.
       if (!rolled) CHECK(run_alone(keeps, third).work.prompt_tokens == 1);
     }
   }

@@ -109,8 +109,8 @@ inline std::vector<std::vector<double>> pass_output(Session& session,
   return rows;
 }
 
-// The logits behind a prefix.
-inline std::vector<double> logits_behind(Session& session, const std::vector<int64_t>& ids) {
+// The logits after a prefix.
+inline std::vector<double> logits_after(Session& session, const std::vector<int64_t>& ids) {
   return pass_output(session, ids, "logits").back();
 }
 

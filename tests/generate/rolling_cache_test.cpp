@@ -199,7 +199,7 @@ void check_same_rolled(const Generation& a, const Generation& b) {
   }
 }
 
-// Sum of the log-probabilities that one full pass gives the tokens behind the prompt.
+// Sum of the log-probabilities that one full pass gives the tokens after the prompt.
 double full_pass_score(Session& session, const std::vector<int64_t>& ids, size_t prompt) {
   const Tensor row = Tensor::from_ints({1, static_cast<int64_t>(ids.size())}, ids);
   const auto outputs = session.run({{"input_ids", row}});

@@ -8,7 +8,7 @@
 namespace vkformer::testing {
 namespace {
 
-// What was generated behind a prompt.
+// What was generated after a prompt.
 struct Text {
   Tokens tokens;
   std::vector<float> log_probabilities;
@@ -53,7 +53,7 @@ Text in_batch(const Model& model, const BatchOptions& options, const Tokens& pro
   return text;
 }
 
-// Everything that generates behind `prompt`, against plain greedy search.
+// Everything that generates after `prompt`, against plain greedy search.
 void check_schedulers(const Model& model, const Tokens& prompt, int new_tokens) {
   Session plain = make_session(model);
   const GenerateOptions options = options_for(plain, 1, new_tokens, {});
@@ -85,8 +85,8 @@ void check_schedulers(const Model& model, const Tokens& prompt, int new_tokens) 
   CHECK(in_batch(model, {.rows = 2, .lookup = 2}, prompt, options, 0) == wanted);
 }
 
-// On GPUs a prompt and a step are multiplied by kernels that sum in different orders, and kernels
-// with literal tiles attend in another one (docs/numerics.md).
+// On GPUs the kernels that multiply a prompt and a step sum in different orders. Kernels with
+// literal tiles attend in another one (docs/numerics.md).
 bool have_one_order() {
   if (!have_test_device()) return false;
   const DeviceCaps& caps = vulkan_of(*test_device())->caps();

@@ -32,7 +32,7 @@ TEST_SUITE("model") {
     const Model& model = golden_model("gpt2-base");
     Session session = make_session(model);
     const std::vector<int64_t> prompt = {5, 17, 42, 9};
-    const std::vector<double> logits = logits_behind(session, prompt);
+    const std::vector<double> logits = logits_after(session, prompt);
     for (const SamplingOptions& sampling :
          {SamplingOptions{.temperature = 6},
           SamplingOptions{.temperature = 4, .top_k = 12, .top_p = 0.9},
@@ -95,7 +95,7 @@ TEST_SUITE("model") {
       const double never = -std::numeric_limits<double>::infinity();
       wanted.penalties.rules = {{{7}, 1.5}, {{3, 8}, -2.0}, {{12}, never}, {{20, 21}, never}};
       const auto next = [&](const std::vector<int64_t>& prefix) -> Result<std::vector<double>> {
-        return logits_behind(session, prefix);
+        return logits_after(session, prefix);
       };
       for (int beams : {1, 3}) {
         CAPTURE(beams);

@@ -183,7 +183,7 @@ TEST_SUITE("cpu") {
     refuse_picture(many + "\xff\xd9", ErrorCode::kInvalidFile, "256 scans");
     std::string large = whole;  // height and width follow marker, length and precision
     large.replace(whole.find("\xff\xc0") + 5, 4, "\x1f\xff\x1f\xff");
-    refuse_picture(large, ErrorCode::kInvalidFile, "too few for so many");
+    refuse_picture(large, ErrorCode::kInvalidFile, "too few for that number");
     std::string slow = large.substr(0, scan);
     for (int i = 0; i < 17; ++i) {
       slow += whole.substr(scan, whole.size() - scan - 2) + std::string(4096, '\1');

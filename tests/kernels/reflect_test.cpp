@@ -153,7 +153,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("an array of readonly buffers in set 1 is a table, and nothing else may lie there") {
-    // f32[] blocks in an array of type %15 behind variable %30, at that binding of set 1.
+    // f32[] blocks in an array of type %15 in variable %30, at that binding of set 1.
     const auto table = [](uint32_t array_op, uint32_t binding, bool readonly, uint32_t storage) {
       Assembler a;
       a.entry().types().op(43, {11, 14, 3});

@@ -14,8 +14,8 @@
 namespace vkformer::testing {
 
 // Instances and devices by the loader's dispatch pointer, which is the first word of each
-// dispatchable handle and the same for an instance's physical devices and for a device's queues
-// and command buffers.
+// dispatchable handle. An instance's physical devices share it, and so do a device's queues and
+// command buffers.
 template <class State>
 class Registry {
  public:

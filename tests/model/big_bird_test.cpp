@@ -8,7 +8,7 @@ const Json kBigBird = {
     {"num_attention_heads", 3},      {"intermediate_size", 48}, {"vocab_size", 80},
     {"max_position_embeddings", 96}, {"block_size", 4},         {"num_random_blocks", 1}};
 
-// What a pass over so many tokens reads, with patterns for layer 1.
+// What a pass over `tokens` tokens reads, with patterns for layer 1.
 Result<ForwardInputs> read_patterns(const Json& config, int64_t tokens, Tensor random) {
   VKF_ASSIGN(const auto family, load_config(config));
   ForwardInputs result;

@@ -235,7 +235,7 @@ TEST_SUITE("model") {
       const auto plain = loaded.session.generate_masked(prompts, options);
       REQUIRE_MESSAGE(plain.ok(), plain.error().message);
       REQUIRE(plain->size() == 2);
-      // Sequences that are drawn all alike.
+      // Sampled sequences that are all alike.
       GenerateOptions drawn = options;
       drawn.choice = TokenChoice::kSampled;
       drawn.sampling.top_k = 1;

@@ -43,8 +43,8 @@ AdditiveAttentionProblem make_additive_attention_problem(const AdditiveAttention
   p.mask = random_mask({c.batch, c.keys}, seed + 3, 0.7);
   if (c.window != Attrs::Window::kPredictive) return p;
   for (int64_t i = 0; i < c.batch * c.queries; ++i) {  // a share of the sentence
-    double& centre = p.q[(i + 1) * c.columns() - 1];
-    centre = static_cast<double>(static_cast<float>(1 / (1 + std::exp(-centre))));
+    double& center = p.q[(i + 1) * c.columns() - 1];
+    center = static_cast<double>(static_cast<float>(1 / (1 + std::exp(-center))));
   }
   return p;
 }
@@ -110,7 +110,7 @@ Array expected_additive_attention(const AdditiveAttentionCase& c,
       .value();
 }
 
-// Of raw scores only the columns behind the context are promised.
+// Of raw scores only the columns after the context are promised.
 Tensor promised(const AdditiveAttentionCase& c, Tensor y) {
   if (c.result == Attrs::Result::kWeights) return y;
   const auto line = static_cast<size_t>(c.values + c.keys) * 4;

@@ -6,8 +6,8 @@
 
 namespace vkformer::testing {
 
-// The device as GPUs: of the queries that an invocation may have and the shared memory that leaves
-// room for all of a tile's keys, or for parts of them.
+// The device as GPUs. They differ in the queries that an invocation may have, and in the shared
+// memory: room for all of a tile's keys, or for parts of them.
 inline std::vector<DeviceCaps> gpus_of(const VulkanDevice& device) {
   std::vector<DeviceCaps> list;
   for (const uint32_t queries : {1u, 2u, 4u}) {

@@ -18,7 +18,7 @@ struct EmbeddingCase {
   uint32_t offset = 0;
   bool half = false;
   bool transposed = false;  // stored (D, V)
-  Array gain, bias;         // (D) of a norm behind the sum, or empty
+  Array gain, bias;         // (D) of a norm after the sum, or empty
 };
 
 void add_norm(EmbeddingCase& c) {

@@ -244,7 +244,7 @@ Array expected_step(const LinearAttentionCase& c, const Array& omega,
   return y;
 }
 
-// Six steps from nothing; behind each, the beams of an item change places or one takes over both.
+// Six steps from nothing; after each, the beams of an item change places or one takes over both.
 void check_steps(const TierDevice& device, const LinearAttentionCase& c) {
   const StepTest test{c};
   StepRunner runner(test);

@@ -1,4 +1,5 @@
-// Gated linear layers: columns of the product in pairs of a gate and what it lets through.
+// Gated linear layers: columns of the product in pairs of one of the gate and one of the up
+// projection.
 #include "ops/matmul.h"
 #include "reference/gated_activation.h"
 #include "reference/matmul.h"

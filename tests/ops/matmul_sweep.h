@@ -79,8 +79,8 @@ inline void check_product_case(const std::shared_ptr<VulkanDevice>& device, cons
   check_product(c, product, run_product(device, product, run), tolerance_for(arithmetic, c.k));
 }
 
-// Nearly every pair of a run and a size is a pipeline to compile, so variants beside a tier's own
-// take every third size, and so do weights in f16. More rows than a strategy is meant for show
+// Nearly every pair of a run and a size is a pipeline to compile. So other variants than a tier's
+// own take every third size, and so do weights in f16. More rows than a strategy is meant for show
 // nothing new.
 inline bool worth_running(const ProductRun& run, const ProductCase& c, size_t i) {
   const bool few = run.choice.strategy == MatmulStrategy::kRows ||

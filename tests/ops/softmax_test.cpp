@@ -137,7 +137,7 @@ TEST_SUITE("cpu") {
     ScoreTermsParams slopes = no_score_terms();
     slopes.slopes_offset = 7;
     check(slopes, 7 + 3, "ALiBi slopes");
-    // Behind the slopes, a position of each key of each item.
+    // After the slopes, a position of each key of each item.
     slopes.flags = VKF_TERM_KEY_POSITIONS;
     check(slopes, 7 + 3 + 2 * 5, "positions of the keys");
     // The reach, then a column for each head at least.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kSampleRows = 2000;
 
-// How often each token came in so many draws from one row of logits.
+// How often each token came in `runs` samples from one row of logits.
 std::vector<uint64_t> draw(const TierDevice& device, const Array& logits, ChoiceRow settings,
                            uint32_t runs) {
   const int64_t vocab = logits.dim(-1);

@@ -37,8 +37,8 @@ void check_top_k_case(const Array& x, uint32_t k) {
 TEST_SUITE("gpu") {
   TEST_CASE("top_k takes rows that are a vocabulary") {
     check_top_k_case(random_array({2, 30522}, 3), 10);
-    // So many passes over so long a row that an invocation's loops add up to more than llvmpipe
-    // lets one have.
+    // Enough passes over a long row that an invocation's loops add up to more than llvmpipe lets
+    // one have.
     check_top_k_case(random_array({2, 50257}, 4), 40);
   }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The smallest library, of the preset minimal: one family, kernels for GPUs of the tiers baseline and subgroup, no
 # optional part. It is small enough, exports what every build
-# exports, says what it leaves out, and pronounces a word. A model of another family is refused by its own name.
+# exports, says what it omits, and pronounces a word. A model of another family is refused by its own name.
 #
 #   tests/parts/run.sh SOURCE_DIR FULL_LIBRARY [CXX]
 #
@@ -57,6 +57,6 @@ mkdir "$work/mistral"
 cp "$source/models/g2p-en/tokenizer.json" "$work/mistral/"
 printf '{"model_type": "mistral"}\n' >"$work/mistral/config.json"
 if "$work/minimal" "$work/mistral" a 2>"$work/refused"; then fail "it loads a mistral model."; fi
-grep -qF '[mistral] This build leaves out the family' "$work/refused" ||
+grep -qF '[mistral] This build omits the family' "$work/refused" ||
   fail "a mistral model is refused with [$(cat "$work/refused")]."
 say "$(cat "$work/words"); $(cat "$work/refused")"

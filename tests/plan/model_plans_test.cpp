@@ -106,7 +106,7 @@ TEST_SUITE("cpu") {
     CHECK(counts("gptneox-parallel") == LayerCounts{6, 6});
     CHECK(counts("t5-gated") == LayerCounts{9, 9});
     CHECK(counts("t5-relu") == LayerCounts{9, 9});
-    CHECK(counts("bart-base") == LayerCounts{12, 12});  // behind residual sums
+    CHECK(counts("bart-base") == LayerCounts{12, 12});  // after residual sums
   }
 
   TEST_CASE("the arena of a model's pass takes a tenth more than is alive at one time at most") {

@@ -10,7 +10,7 @@
 namespace vkformer::testing {
 namespace {
 
-// A device of its own: the test device has most pipelines.
+// A separate device: the test device has most pipelines.
 Result<Device> fresh_device(uint32_t threads, std::vector<std::string>* said = nullptr) {
   DeviceOptions options = test_device_options();
   options.compile_threads = threads;

@@ -21,7 +21,7 @@ TensorMap token_inputs(int64_t batch, int64_t tokens) {
   return inputs;
 }
 
-// The number behind `words` in a message, or -1.
+// The number after `words` in a message, or -1.
 int64_t number_after(const std::string& message, const std::string& words) {
   const size_t at = message.find(words);
   if (at == message.npos) return -1;

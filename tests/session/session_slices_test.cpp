@@ -58,7 +58,7 @@ int advance_to_end(Session& session, double budget) {
 struct Followed {
   GenerateOptions options;
   std::vector<std::pair<size_t, int64_t>> seen = {};  // input and token
-  size_t most = 1000;  // tokens of all inputs, behind which the first one's end as follows
+  size_t most = 1000;  // tokens of all inputs before the first input ends
   TokenVerdict verdict = TokenVerdict::kEnd;
 
   explicit Followed(Loaded& loaded) : options(loaded.session.generation_defaults()) {

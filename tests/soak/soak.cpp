@@ -76,7 +76,7 @@ struct Soak {
   }
 };
 
-// Counts what differs and looks at memory ten times in a run of so many rounds.
+// Counts what differs and looks at memory ten times in a run of `rounds` rounds.
 class Watch {
  public:
   Watch(const char* what, int64_t rounds, const Device& device)

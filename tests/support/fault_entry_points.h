@@ -9,7 +9,7 @@
 
 namespace vkformer::testing {
 
-// The driver's own function behind an entry point.
+// The driver's own function of an entry point.
 template <size_t slot>
 inline PFN_vkVoidFunction driver_function = nullptr;
 
@@ -47,7 +47,7 @@ struct EntryPoint<slot, Result(VKAPI_PTR*)(Arguments...)> {
 #undef VKF_IS
     return false;
   }
-  // What a failed call leaves behind is undefined; for pipelines, sets and command buffers it is
+  // What a failed call leaves is undefined; for pipelines, sets and command buffers it is
   // null.
   static void poison(const std::tuple<Arguments&...>& list) {
     if constexpr (makes_object() && slot != static_cast<size_t>(Call::kCreateComputePipelines)) {

@@ -35,8 +35,8 @@ inline DeviceCaps caps_with_units(std::vector<MatrixUnit> units) {
   return caps;
 }
 
-// What the device would be as a GPU with so much shared memory: little leaves the smallest blocks,
-// which compile soonest.
+// What the device would be as a GPU with `shared_bytes` of shared memory: little leaves the
+// smallest blocks, which compile soonest.
 inline DeviceCaps as_small_gpu(const Device& device, uint32_t shared_bytes) {
   DeviceCaps caps = vulkan_of(device)->caps();
   caps.device_class = DeviceClass::kDiscrete;

@@ -282,7 +282,7 @@ TEST_SUITE("model") {
     wanted.clear();
     for (const States& text : states) wanted.push_back(unit(pooled(text, "mean")));
     check_vectors(value_of(task.embed(kTexts, mean)), wanted);
-    // Normalize straight behind one way to pool, then a dense layer.
+    // Normalize straight after one way to pool, then a dense layer.
     const Dense third(32, 5, 3);
     third.write(copy, "3_Dense");
     write_modules(copy, {{"pooling_mode_mean_tokens", true}},

@@ -122,7 +122,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("precompiled: the shortest match stands for a whole short cluster") {
     // The rule that published tokenizers are made with, odd as it is: "e" alone is mapped, so the
-    // mark behind it is swallowed, as long as both have fewer than 6 bytes.
+    // mark after it is swallowed, as long as both have fewer than 6 bytes.
     const auto map = precompiled(character_map({{"e", "E"}, {"e\u0301", "é"}, {"\u0301", "'"}}));
     CHECK(normalize(map, "e\u0301") == Normalized{"E", {{0, 1}}});
     CHECK(normalize(map, "e\u0301\u0302") == Normalized{"E", {{0, 1}}});

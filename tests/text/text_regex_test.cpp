@@ -166,7 +166,7 @@ TEST_SUITE("cpu") {
     CHECK(is_refused("a{70000}", ErrorCode::kUnsupported));
   }
 
-  TEST_CASE("regex: look-behinds of bounded length") {
+  TEST_CASE("regex: lookbehinds of bounded length") {
     CHECK(matches("(?<=a{1,3}b?)c", "aabc c abbc ac") == Strings{"c", "c"});
     CHECK(matches("(?<!ab?)c", "abc c ac") == Strings{"c"});
     CHECK(matches("(?<=(a|bc))d", "ad bcd cd") == Strings{"d", "d"});

@@ -11,7 +11,7 @@ namespace {
 using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 
-// The tokenizer file of a model that is given as the members behind its type.
+// The tokenizer file of a model that is given as the members after its type.
 std::string unigram_file(const std::string& model) {
   return R"({"version": "1.0", "model": {"type": "Unigram", )" + model + "}}";
 }

@@ -127,8 +127,8 @@ void load_together(const Device& device, const std::string& directory) {
   });
 }
 
-// session.h in frames: a session for each thread prepares sizes of its own beside all others, is
-// followed slice by slice, and is given up while it prepares.
+// session.h in frames: a session for each thread prepares its sizes next to all others, is followed
+// slice by slice, and is given up while it prepares.
 void prepare_together(const Model& model, const Tokenizer& tokenizer) {
   std::vector<Tensor> rows;
   for (const char* word : {"a", "attention", "all"}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/drivers with an archive of its own: no network, no packages of this machine.
+"""Tests of tools/drivers with a test archive: no network, no packages of this machine.
 
     drivers_test.py SOURCE_DIRECTORY [unittest arguments]"""
 import hashlib

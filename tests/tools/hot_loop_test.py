@@ -176,7 +176,7 @@ class HotLoopTest(unittest.TestCase):
                     barrier=1, move=1, shuffle=1, conversion=1, constant_load=1, private=1, store=1)
 
     def test_adreno(self):
-        # Four of a repetition, and the three nops in front of the next.
+        # Four of a repetition, and the three nops before the next.
         self.expect(IR3, "Adreno (ir3)", "loop", instructions=14, fma=5, global_load=1,
                     shared_load=1, conversion=1, private=1, barrier=1)
         self.expect(IR3, "Adreno (ir3)", "whole", instructions=15, fma=5, global_load=1,

@@ -30,7 +30,7 @@ VISION = dict(hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_att
 
 CASES = {
     "blip-base": (1, {"masked": 2}),
-    # A head of its own, stacks of equal width, other activations and epsilons.
+    # An untied head, stacks of equal width, other activations and epsilons.
     "blip-untied": (2, {
         "text": dict(hidden_size=24, num_attention_heads=4, num_hidden_layers=1,
                      hidden_act="relu", layer_norm_eps=1e-2, tie_word_embeddings=False),

@@ -25,7 +25,7 @@ SIZES = dict(vocab_size=66, bos_token_id=1, eos_token_id=2)
 
 
 def randomize(model, generator):
-    """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
+    """Every bias, gain and embedding row is random, so that a forgotten one shows."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() == 1:
@@ -53,7 +53,7 @@ def forward(model, ids, mask):
 
 
 def padded(row, ids):
-    """The row with the padding before its prompt, and filled up behind."""
+    """The row with the padding before its prompt, and filled up after it."""
     new = torch.zeros(PROMPT + NEW_TOKENS, dtype=torch.long)
     first = PADDING if row > 0 else 0
     new[first : first + len(ids)] = ids

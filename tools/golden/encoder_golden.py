@@ -28,7 +28,7 @@ torch.nn.functional.softmax = lambda x, dim=None, dtype=None: plain_softmax(x, d
 
 
 def randomize(model, generator):
-    """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
+    """Every bias, gain and embedding row is random, so that a forgotten one shows."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() == 1:

@@ -4,8 +4,8 @@ gguf library, as llama.cpp's convert_lora_to_gguf.py does.
 
     python3 tools/golden/gguf_adapters.py CASES
 
-CASES is tests/golden. Adapters that the format cannot say (DoRA, whole tensors other than norms) are left
-out. Needs numpy, safetensors and gguf.
+CASES is tests/golden. Adapters that the format cannot say (DoRA, whole tensors other than norms) are omitted. Needs
+numpy, safetensors and gguf.
 """
 import json
 import os

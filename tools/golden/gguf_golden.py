@@ -188,7 +188,7 @@ class File:
         self.add(self.name_of(name), values, kind)
 
     def add_pairs(self, name, values, kind, ending):
-        """Gates, and what they let through: by turns in GPT-OSS, one after the other elsewhere."""
+        """The gate and the up projection: by turns in GPT-OSS, one after the other elsewhere."""
         base = name[:name.index("gate_up_proj")]
         if self.architecture == "gpt-oss":
             if kind is None and ending == ".weight":

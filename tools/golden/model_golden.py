@@ -60,7 +60,7 @@ def make_config(family, given):
 
 
 def randomize(model, generator):
-    """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
+    """Every bias, gain and embedding row is random, so that a forgotten one shows."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() == 0:
@@ -442,7 +442,7 @@ PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
             "detr-objects": (40, 55), "detr-bare": (37, 64),
             "rt_detr-objects": (64, 96), "rt_detr-bare": (64, 32),
             "depth_anything-relative": (16, 20), "depth_anything-metric": (12, 8)}
-# Samples of sounds, and how many a mask hides. What is padded changes what comes of the rest, so that
+# Samples of audio, and how many a mask hides. What is padded changes what comes of the rest, so that
 # cases that generate have no mask.
 PICTURES |= {"moonshine-base": (2300, 0), "moonshine-odd": (1700, 0), "moonshine-bare": (2300, 700),
              "speecht5-base": (130, 0), "speecht5-layer": (141, 0)}
@@ -452,7 +452,7 @@ CASES = {
     "opt-post": (
         "OPTForCausalLM", 502, SWITCHED_OPT | dict(do_layer_norm_before=False), False),
     "opt-bare": ("OPTModel", 503, dict(enable_bias=False), True),
-    # OPT-350m's layout: embeddings narrower than the layers, norms behind them.
+    # OPT-350m's layout: embeddings narrower than the layers, norms after them.
     "opt-projected": (
         "OPTForCausalLM", 504,
         SWITCHED_OPT | dict(do_layer_norm_before=False, word_embed_proj_dim=16), True),

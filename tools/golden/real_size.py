@@ -98,7 +98,7 @@ def spread(name, shape, config):
 
 
 def randomize(model, generator):
-    """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
+    """Every bias, gain and embedding row is random, so that a forgotten one shows."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() == 1:

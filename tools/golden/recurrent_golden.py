@@ -194,7 +194,7 @@ def greedy(row, generator):
 
 
 def beam(row, generator):
-    """Beam search of transformers: K = 2n candidates, length-normalised, early_stopping false."""
+    """Beam search of transformers: K = 2n candidates, length-normalized, early_stopping false."""
     running = [(0.0, [BOS], row.start)] + [(-1e9, [BOS], row.start)] * (BEAMS - 1)
     finished, longest = [], 1 + NEW_TOKENS
     while True:
@@ -249,8 +249,8 @@ def attempt(config, seed, source, target):
     weights = {name: tensor.double() for name, tensor in stored.items()}
     ids = torch.randint(FIRST, config["src_vocab_size"], (3, source), generator=generator)
     mask = torch.ones_like(ids)
-    mask[1, source - 3:] = 0                       # padding behind
-    mask[2, :2] = mask[2, 4] = mask[2, -1] = 0     # before, inside and behind
+    mask[1, source - 3:] = 0                       # padding after
+    mask[2, :2] = mask[2, 4] = mask[2, -1] = 0     # before, inside and after
     ids = ids.masked_fill(mask == 0, PAD)
     decoder = torch.randint(FIRST, config["tgt_vocab_size"], (3, target), generator=generator)
     decoder[:, 0] = BOS

@@ -56,7 +56,7 @@ def vision():
     return config
 
 
-# TrOCR's decoder in all that it can leave out.
+# TrOCR's decoder without anything optional.
 def trocr():
     encoder = transformers.DeiTConfig(
         hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=44,
@@ -94,7 +94,7 @@ CASES = {
         dict(max_new_tokens=16, forced_bos_token_id=70, forced_eos_token_id=END,
              early_stopping=True, length_penalty=0.6),
     ),
-    # The first token is padding, which has no position of its own.
+    # The first token is padding, which has no position.
     "m2m100-pad": (
         m2m, "M2M100ForConditionalGeneration", 44, dict(max_new_tokens=10, forced_bos_token_id=1),
     ),
@@ -115,7 +115,7 @@ GAINS = {"vision-encoder-decoder-donut": 1.2}
 
 
 def randomize(model, generator, gain):
-    """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
+    """Every bias, gain and embedding row is random, so that a forgotten one shows."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
         if "norm" in name.lower() or ".ln_" in name:

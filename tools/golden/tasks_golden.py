@@ -441,7 +441,7 @@ class Maker:
         self.detections("objects", model, processor)
 
     def scored_objects(self):
-        """The same where each class has a score of its own."""
+        """The same where each class has a separate score."""
         processor = RTDetrImageProcessorPil(size={"height": 64, "width": 96})
         backbone = dict(model_type="rt_detr_resnet", embedding_size=8, layer_type="basic",
                         hidden_sizes=[8, 8, 12, 16], depths=[1, 1, 1, 1], out_indices=[2, 3, 4])
@@ -583,7 +583,7 @@ class Maker:
         self.save("captions", model, [processor, tokenizer], {"pictures": files, "found": found})
 
     def ctc(self):
-        """Sounds become texts and words with times; the sounds are those of speech()."""
+        """Audio becomes texts and words with times; the audio is that of speech()."""
         folder = os.path.join(self.folder, "ctc")
         os.makedirs(folder, exist_ok=True)
         vocabulary = ["<pad>", "<s>", "</s>", "<unk>", "|", *"EATON'"]
@@ -613,7 +613,7 @@ class Maker:
         self.save("ctc", model, [extractor, tokenizer], {"sounds": sounds, "found": found})
 
     def samples(self):
-        """Sounds become texts by a decoder that reads samples; the sounds are those of speech()."""
+        """Audio becomes texts by a decoder that reads samples; the audio is that of speech()."""
         tokenizer = byte_level(["<unk>", "<s>", "</s>"], processors.ByteLevel(trim_offsets=False),
                                unk_token="<unk>", bos_token="<s>", eos_token="</s>",
                                pad_token="</s>")

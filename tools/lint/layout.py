@@ -104,7 +104,7 @@ def check_public(path, quoted, target):
 
 
 def check_sample(path, quoted, target):
-    # Its own files: beside it, or from the top of a sample that has rooms of its own.
+    # Its own files: beside it, or from the top of a sample that has rooms.
     top = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])
     own = (path.parent / target).exists() or (top / target).exists()
     if quoted and not target.startswith("vkformer/") and not own:
@@ -141,7 +141,7 @@ def unguarded(text):
 
 
 def strays(names):
-    """Sentences on folders beside those of the project: what a run left behind is soon committed."""
+    """Sentences on folders beside those of the project: what a run left there is soon committed."""
     return [f"{name}:1: is no folder of the project; remove it, or name it in tools/lint/layout.py."
             for name in sorted(names) if name not in TOP and not name.startswith(".")]
 

@@ -73,7 +73,7 @@ def tables(text, entries):
         section = heading[1] if heading else section
         known = re.match(r"\| `(\w+)` \|", line)
         if inside and not line.startswith("|"):
-            # Behind the last row of a table: what is new in it.
+            # After the last row of a table: what is new in it.
             for name in rest.get(section, []):
                 if name not in seen:
                     lines.append(row(name, entries[name][2]))

@@ -10,6 +10,7 @@ import layout
 import operator_tables
 import shader_headers
 import sizes
+import spelling
 import words
 
 CODE = """// A function in a comment: f(int a) {
@@ -144,6 +145,12 @@ class ShaderHeaders(unittest.TestCase):
         self.assertEqual(self.check(shader_headers.check_include, "// needs: nothing.\n"), [])
         self.assertEqual(len(self.check(shader_headers.check_include, "// helps\n")), 1)
 
+    def test_columns(self):
+        variant = "// variants: " + "a" * 60 + "__f32 FEATURES subgroup DEFINES VKF_LITERAL=1\n"
+        self.assertEqual(self.check(shader_headers.check_columns, "/" * 100 + "\n" + variant), [])
+        self.assertIn(":1: has 101 columns", self.check(shader_headers.check_columns, "/" * 101 + "\n")[0])
+        self.assertIn(":1: has a tab", self.check(shader_headers.check_columns, "uint a; \n")[0])
+
     def test_only_units_ask_for_the_size_of_subgroups(self):
         code = "uint n = gl_NumSubgroups;\nuint size = gl_SubgroupSize;  // a size\n"
         units = "// variants: a__f32_matrix FEATURES matrix\n//           b__f32_matrix2 FEATURES matrix matrix2\n"
@@ -201,6 +208,13 @@ class Words(unittest.TestCase):
         self.assertEqual(self.found(".h", "// " + "word " * 14 + "\n// " + "word " * 14 + "end.\n"), [(1, "long")])
         self.assertEqual(self.found(".h", "// " + "word " * 14 + "end.\n// " + "word " * 14 + "end.\n"), [])
 
+    def test_formulas_and_trailing_comments_are_apart(self):
+        half = "word " * 14
+        self.assertEqual(self.found(".h", f"// {half}\n//   {half}\n//   {half}\n"), [])
+        self.assertEqual(self.found(".h", f"int a;  // {half}\nint b;  // {half}\n// {half}\n"), [])
+        self.assertEqual(self.found(".h", f"int a;  // {half}\n        // {half}\n"), [(1, "long")])
+        self.assertEqual(self.found(".h", "//   what lies behind\n"), [(1, "private")])
+
     def test_code_and_tables_of_documents_are_no_prose(self):
         self.assertEqual(self.found(".md", "| behind |\n\n    behind\n\n```\nbehind\n```\n`behind`\n\nIt is behind.\n"),
                          [(10, "private")])
@@ -210,6 +224,12 @@ class Words(unittest.TestCase):
         self.assertEqual(list(words.more_than({"a": row}, {"a": row})), [])
         self.assertEqual(len(list(words.more_than({"a": row}, {"a": {**row, "long": 2}}))), 1)
         self.assertEqual(len(list(words.more_than({}, {"a": row}))), 2)
+
+
+class Spelling(unittest.TestCase):
+    def test_names_code_and_addresses_are_no_words_of_a_dictionary(self):
+        text = "A plain word, `code`, *a title*, a.file, some/path, snake_case, 3rd and https://a.test/page."
+        self.assertEqual(spelling.plain_words(text), ["plain", "word", "and"])
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Checks how shaders open: six labels that say what they do, and what an include needs. Checks that only
-kernels of matrix units ask for the size of subgroups, and that no single word lies in shared memory beside
-vectors."""
+kernels of matrix units ask for the size of subgroups, that no single word lies in shared memory beside
+vectors, and that no line is longer than 100 columns."""
 import re
 import sys
 
 from common import files, relative, report
 
+MOST_COLUMNS = 100
+VARIANT = re.compile(r"//(?: variants:|          ) +\w+( UNROLLED)?( FEATURES| DEFINES|$)")
 LABELS = ["computes", "shapes", "mapping", "bounds", "requires", "variants"]
 
 
 def opening(path):
-    """The comment lines at the top, behind #version and #extension, without their slashes."""
+    """The comment lines at the top, after #version and #extension, without their slashes."""
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not lines and (line.startswith(("#version", "#extension")) or not line.strip()):
@@ -44,7 +46,7 @@ def check_include(path):
 
 
 def variants(path):
-    """The lines behind `variants:`, each a variant."""
+    """The lines after `variants:`, each a variant."""
     lines = opening(path)
     first = next((i for i, line in enumerate(lines) if line.startswith("variants:")), len(lines))
     return [line.removeprefix("variants:").strip() for line in lines[first:]]
@@ -63,7 +65,7 @@ def check_subgroup_size(path):
 
 
 def check_shared(path):
-    """Drivers lay shared variables out one behind the other, in an order of their own. Behind a single word NVK
+    """Drivers lay shared variables out one after the other, in their own order. After a single word NVK
     loads vectors by the word, and has units load from addresses that they cannot load from."""
     shared = [(number, line) for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
               if line.startswith("shared ")]
@@ -74,6 +76,18 @@ def check_shared(path):
             for number, line in shared if re.match(r"shared (bool|uint|int|float) [^\[]*;", line)]
 
 
+def check_columns(path):
+    """clang-format leaves comments as they are, so their width is checked here. A variant is one line, however long."""
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if len(line) > MOST_COLUMNS and not VARIANT.match(line):
+            found.append(f"{relative(path)}:{number}: has {len(line)} columns, over the limit of {MOST_COLUMNS}; "
+                         "break the line.")
+        elif "\t" in line or line != line.rstrip():
+            found.append(f"{relative(path)}:{number}: has a tab or a space at its end; write spaces between words.")
+    return found
+
+
 def main():
     shaders = files("shaders", suffixes={".comp"})
     includes = files("shaders/include", suffixes={".glsl"})
@@ -81,7 +95,9 @@ def main():
     findings += [finding for path in includes for finding in check_include(path)]
     findings += [finding for path in shaders + includes for finding in check_subgroup_size(path)]
     findings += [finding for path in shaders + includes for finding in check_shared(path)]
-    report("shader headers", len(shaders) + len(includes), findings)
+    params = files("shaders/params", suffixes={".h"})
+    findings += [finding for path in shaders + includes + params for finding in check_columns(path)]
+    report("shader headers", len(shaders) + len(includes) + len(params), findings)
 
 
 if __name__ == "__main__":

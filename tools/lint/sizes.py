@@ -56,7 +56,7 @@ def without_brackets(text):
 
 
 def kind_of(head):
-    """What a brace behind `head` opens, at the level of a namespace or class."""
+    """What a brace after `head` opens, at the level of a namespace or class."""
     head = re.sub(r"^\s*(?:public|private|protected)\s*:", "", head).strip()
     while re.match(r"template\s*<", head):
         head = head[matching(head, head.index("<"), "<>") + 1:].strip()
@@ -67,7 +67,7 @@ def kind_of(head):
         return "skip"
     if "=" in re.sub(r"operator\s*[=!<>+\-*/]+", "", flat):
         return "skip"
-    # In `Name(int a) : a_(a), b_` the brace initialises b_; the body comes later.
+    # In `Name(int a) : a_(a), b_` the brace initializes b_; the body comes later.
     if re.search(r"(?<!:):(?!:)", flat) and re.search(r"[\w>]$", head):
         return "initialiser"
     return "function"

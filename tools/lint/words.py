@@ -8,6 +8,7 @@
 Old texts have many, so each folder has a count that may only fall. A line of words_known.tsv is a folder or document,
 private words, British spellings, sentences of more than 25 words, and of a document its mean words a sentence.
 """
+import ast
 import re
 import sys
 
@@ -21,32 +22,72 @@ PRIVATE = {
     r"leaves? (away|out)|leaving (away|out)|left (away|out)": "omit", r"mend(s|ed|ing)?": "fix",
     r"guess(es|ed|ing)?": "draft tokens", r"drawn|draws? tokens": "sampled", r"kept texts?|kept prefix(es)?": "cached prefix",
     r"who (asks|waits|gives|reads|writes)": "the client, the caller", r"lets? through": "gate projection",
-    r"sounds": "audio", r"in front of": "before",
+    r"sounds(?!\.)": "audio", r"in front of": "before",
 }
 ALLOWED = re.compile(r"drawn (boxes|masks|by|as|on|over|in)|boxes,? drawn|draws? (a|an|the|frames|boxes)", re.I)
 BRITISH = re.compile(r"\b\w*(?:[a-z]{2}isation|alis(?:e|ed|es|ing)|quantis\w+|normalis\w+|optimis\w+|recognis\w+|initialis\w+|"
                      r"colour\w*|behaviour\w*|neighbour\w*|favour\w*|centre[sd]?|analys(?:e|ed|es)|licence\w*|grey)\b", re.I)
 PRIVATE_WORDS = re.compile(r"\b(?:" + "|".join(PRIVATE) + r")\b", re.I)
-FOLDERS = ["include", "runtime", "shaders", "conformance", "samples", "bench", "mpi", "tests", "bindings", "docs"]
+FOLDERS = ["include", "runtime", "shaders", "conformance", "samples", "bench", "mpi", "tests", "bindings", "docs", "tools",
+           "cmake"]
+SUFFIXES = {".h", ".cpp", ".comp", ".glsl", ".c", ".cs", ".md", ".py", ".sh", ".cmake", ""}
+GENERATED = ("docs/bindings_functions.md", "docs/operators.md")
+HASHED = {"", ".sh", ".cmake"}  # programs of tools/ have no suffix
 COMMENT = re.compile(r"^\s*(?://+|\*)\s?(.*)$")
 TRAILING_COMMENT = re.compile(r"\s//\s(.*)$")
 
 
 def comments(text):
-    """Comments of C++ or GLSL, paragraphs of lines that follow each other; (line, text)."""
-    paragraph, begin = [], 0
-    for number, line in enumerate(text.splitlines(), 1):
-        found = COMMENT.match(line) or TRAILING_COMMENT.search(line)
-        if found is None:
-            if paragraph:
-                yield begin, " ".join(paragraph)
+    """Comments of C++ or GLSL, paragraphs of lines that follow each other; (line, text).
+
+    A comment at the end of a line of code is a paragraph, with the lines of comment below it in the same column. So is
+    an indented line: a formula or a row of a table.
+    """
+    paragraph, begin, column = [], 0, None
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        found = COMMENT.match(line)
+        trailing = None if found else TRAILING_COMMENT.search(line)
+        at = trailing.start() + 1 if trailing else len(line) - len(line.lstrip())
+        formula = bool(found) and found[1].startswith("  ")
+        if paragraph and (not found or formula or not found[1].strip() or at != column):
+            yield begin, " ".join(paragraph)
             paragraph = []
-            continue
-        if not paragraph:
-            begin = number
-        paragraph.append(found[1])
-    if paragraph:
-        yield begin, " ".join(paragraph)
+        if formula:
+            yield number, found[1].strip()
+        elif (found and found[1].strip()) or trailing:
+            if not paragraph:
+                begin, column = number, at
+            paragraph.append((found or trailing)[1])
+
+
+def python_comments(text):
+    """Comments and docstrings of Python; (line, text)."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            first = node.body[0].lineno
+            for line, paragraph in prose(ast.get_docstring(node)):
+                yield first + line - 1, paragraph
+    yield from comments(hash_comments(text))
+
+
+def hash_comments(text):
+    """Comments of Python, shells and CMake as those of C++; what is no comment is left empty."""
+    lines = []
+    for line in text.splitlines():
+        found = re.match(r"\s*#(?!!)\s?(.*)$", line) or re.search(r"  #\s(.*)$", line)
+        lines.append(" " * (found.start(1) - 3) + "// " + found[1] if found else "")
+    return "\n".join(lines)
+
+
+def reader_of(path):
+    """The function that reads the paragraphs of this kind of file."""
+    if path.suffix == ".md":
+        return prose
+    if path.suffix == ".py":
+        return python_comments
+    if path.suffix in HASHED or path.name == "CMakeLists.txt":
+        return lambda text: comments(hash_comments(text))
+    return comments
 
 
 def prose(text):
@@ -80,7 +121,7 @@ def words(sentence):
 def findings(path):
     """Every finding of a file: (line, kind, what)."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    for line, paragraph in (prose if path.suffix == ".md" else comments)(text):
+    for line, paragraph in reader_of(path)(text):
         plain = re.sub(r"`[^`]*`|\[[\w.]+\]", "code", paragraph)
         for found in PRIVATE_WORDS.finditer(ALLOWED.sub("", plain)):
             yield line, "private", found[0]
@@ -102,8 +143,10 @@ def place_of(path):
 
 
 def checked_files():
-    skipped = ("docs/bindings_functions.md", "docs/operators.md")
-    found = common.files(*FOLDERS, suffixes={".h", ".cpp", ".comp", ".glsl", ".c", ".md"})
+    # The linters name the words that they look for.
+    skipped = (*GENERATED, "tests/fuzz/corpus/", "tools/lint/words.py", "tools/lint/self_test.py")
+    found = common.files(*FOLDERS, suffixes=SUFFIXES)
+    found += [p for p in common.files(*FOLDERS, suffixes={".txt"}) if p.name == "CMakeLists.txt"]
     found += [common.ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
     return [p for p in found if not common.relative(p).startswith(skipped) and "/build/" not in str(p)]
 

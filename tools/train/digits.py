@@ -31,7 +31,7 @@ AVERAGE_DECAY = 0.998
 SEED = 7
 SAVE_EPOCHS = 10
 
-# Distortions, drawn anew for every picture of every epoch.
+# Distortions, sampled again for every picture of every epoch.
 ROTATION = math.radians(14)
 SHEAR = 0.2
 SCALE = 0.15

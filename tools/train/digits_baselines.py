@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Baselines of models/digits on the same split: a linear classifier and the nearest neighbours.
+"""Baselines of models/digits on the same split: a linear classifier and the nearest neighbors.
 
     tools/train/digits_baselines.py mnist-t10k
 

@@ -67,7 +67,7 @@ def single_digits(sheet):
 
 
 def write_png(path, rows):
-    """Writes rows of grey bytes."""
+    """Writes rows of gray bytes."""
     def chunk(kind, data):
         body = kind + data
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))

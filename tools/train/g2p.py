@@ -36,7 +36,7 @@ SEED = 7
 BEAM_WORDS = 400
 MAX_NEW_TOKENS = 32
 SCORED_EVERY = 5  # epochs from one error rate of the development words to the next
-IGNORED = -100  # the label that the loss leaves out
+IGNORED = -100  # the label that the loss ignores
 
 
 def make_batches(pairs, shuffle):
@@ -59,7 +59,7 @@ def loss_of(model, batch, dropout, smoothing):
     sources = torch.tensor([source for source, _ in batch])
     width = max(len(target) for _, target in batch)
     labels = torch.tensor([target + [IGNORED] * (width - len(target)) for _, target in batch])
-    # The decoder reads the targets shifted right behind its start token, which is <pad>, 0.
+    # The decoder reads the targets shifted right after its start token, which is <pad>, 0.
     inputs = torch.cat([torch.zeros(len(batch), 1, dtype=torch.int64),
                         labels[:, :-1].clamp(min=0)], dim=1)
     with torch.autocast("cpu", dtype=torch.bfloat16):

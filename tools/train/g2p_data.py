@@ -22,7 +22,7 @@ def read_cmudict(path):
     """Reads cmudict.dict: word -> its pronunciations in file order, each a tuple of phonemes.
 
     `word(2)` is a variant of `word`; what follows ` #` is a comment. Words and pronunciations
-    that are too long for the model, or hold other characters, are left out.
+    that are too long for the model, or hold other characters, are omitted.
     """
     words = {}
     with open(path, encoding="utf-8") as lines:

@@ -1,7 +1,7 @@
 """The network of the g2p-en recipe: an encoder-decoder with the names, shapes and arithmetic of
 Hugging Face's MarianMTModel, in plain PyTorch; greedy and beam search.
 
-A. Vaswani and others, "Attention is all you need", 2017: norms behind the residual sums, sinusoidal
+A. Vaswani and others, "Attention is all you need", 2017: norms after the residual sums, sinusoidal
 positions, one table of embeddings for letters, phonemes and the output. Written for batches of
 sources of one length, which need no mask.
 """

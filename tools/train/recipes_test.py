@@ -18,7 +18,7 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
 def read_png(path):
-    """(width, height, rows) of a grey PNG that write_png wrote."""
+    """(width, height, rows) of a gray PNG that write_png wrote."""
     data = path.read_bytes()
     width, height = struct.unpack_from(">II", data, 16)
     at, packed = 8, b""
@@ -68,7 +68,7 @@ class Digits(unittest.TestCase):
             self.assertEqual(read_png(MODELS / "digits" / f"{digit}.png"), (side, side, rows))
 
     def test_sheet_rows(self):
-        """Train digits are left out, and each row of digits is of one kind."""
+        """Train digits are omitted, and each row of digits is of one kind."""
         area = digits_data.SIDE ** 2
         count = digits_data.TRAIN_PICTURES + digits_data.TEST_PICTURES
         labels = [i % 10 for i in range(count)]

@@ -1,4 +1,4 @@
-"""An application with a Vulkan device of its own, as small as one can be: ctypes over the loader."""
+"""An application with its own Vulkan device, as small as one can be: ctypes over the loader."""
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_uint32, c_uint64, c_void_p
 

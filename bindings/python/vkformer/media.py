@@ -95,7 +95,7 @@ class ImageProcessor(Handle):
     def __init__(self, directory: str | os.PathLike[str] | None = None, **settings: Any) -> None:
         if directory is not None:
             if settings:
-                raise TypeError("A directory has settings of its own: give one or the other.")
+                raise TypeError("A directory has its own settings: give one or the other.")
             self._adopt(make("vkf_picture_processor_load", directory))
         else:
             with Keep() as keep:

@@ -402,7 +402,7 @@ class Pipeline:
 
     @property
     def model(self) -> Model:
-        """The model for sessions and batches; beside the tasks it takes memory of its own."""
+        """The model for sessions and batches; it takes memory in addition to the tasks."""
         options = split_options("load()", self._options, model="vkf_model_options", session="vkf_session_options",
                                 task="vkf_task_options")["model"]
         return self._once("model", lambda: Model(self._files, self.device, progress=self._progress, **options))

@@ -27,7 +27,7 @@ enum { VKF_ZERO_TO_ONE = 0, VKF_ZERO_TO_MAX = 1 };
 typedef struct vkf_view_options {
   uint32_t struct_size;
   int32_t cell_size;  // pixels a side; 0: chosen
-  int32_t range;      // which weights get the lightest and darkest colour
+  int32_t range;      // which weights get the lightest and darkest color
   uint32_t reserved;
   const char* title;
   const char* row_axis;     // heat maps only; null: "generated"

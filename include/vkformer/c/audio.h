@@ -17,7 +17,7 @@ typedef struct vkf_log_mel vkf_log_mel;
 typedef struct vkf_log_mel_info {
   uint32_t struct_size;
   int32_t sampling_rate;  // samples per second that the model works with
-  int64_t chunk_samples;  // samples that one result covers; longer sounds are cut there
+  int64_t chunk_samples;  // samples that one result covers; longer audio is cut there
   int64_t mel_bands;      // rows of the result
   int64_t frames;         // columns of the result
 } vkf_log_mel_info;

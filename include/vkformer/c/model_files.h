@@ -22,8 +22,9 @@ typedef struct vkf_quantise_report {
   uint64_t bytes_before;
   uint64_t bytes_after;
 } vkf_quantise_report;
-// Writes the model of the directory `model`, with smaller matrices, into the directory `target`,
-// which is made where it is missing and then loads as the model did. `report` may be null. [any]
+// Writes the model of the directory `model`, with smaller matrices, into the directory `target`.
+// The directory is made where it is missing, and then loads as the model did. `report` may be null.
+// [any]
 VKFORMER_API vkf_status vkf_quantise_model(const char* model, const char* target,
                                            const vkf_quantise_options* options,
                                            vkf_quantise_report* report, vkf_error* error);

@@ -45,7 +45,7 @@ typedef struct vkf_picture_settings {
   int32_t height;         // of VKF_FIT_STRETCH; 0: 224
   int32_t shortest_edge;  // of VKF_FIT_SHORTEST_EDGE; 0: 224
   int32_t resampling;     // 1 Lanczos, 2 bilinear, 3 bicubic, 4 box, 5 Hamming, 6 nearest; 0: 2
-  int32_t crop_width;     // of the centre crop; 0: none
+  int32_t crop_width;     // of the center crop; 0: none
   int32_t crop_height;
   double rescale;         // factor of every byte; 0: 1/255
   double mean[3];         // of red, green and blue

@@ -57,8 +57,8 @@ typedef struct vkf_roofline {
 VKFORMER_API vkf_status vkf_device_roofline(const vkf_device* device, vkf_roofline* roofline,
                                             vkf_error* error);
 
-// The tuner: times the kernels of matrix products on this device and keeps the fastest in a file
-// beside the pipeline cache, for devices that are then made with vkf_device_options' tuning.
+// The tuner: times the kernels of matrix products on this device. It stores the fastest in a file
+// next to the pipeline cache, for devices that are then made with vkf_device_options' tuning.
 typedef struct vkf_tune_options {
   uint32_t struct_size;
   uint32_t quick;        // 1: one shape for each number of rows and fewer rounds, for a first look

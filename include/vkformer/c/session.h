@@ -47,11 +47,11 @@ VKFORMER_API vkf_status vkf_session_create(const vkf_model* model,
                                            vkf_session** session, vkf_error* error);
 VKFORMER_API void vkf_session_free(vkf_session* session);
 // One full pass. A tensor of another name is an error that names the nearest one, and so is a mask
-// with values other than 0 and 1. Inputs by name: input_ids (B,S), attention_mask (B,S),
-// token_type_ids, position_ids (B,S), decoder_input_ids (B,T), decoder_attention_mask (B,T),
-// pixel_values (B,C,height,width), input_features (B,mel,frames), and what the family adds.
-// Outputs: last_hidden_state (B,T,D), what the model's head gives, and what the options ask for.
-// [one]
+// with values other than 0 and 1. Inputs by name are input_ids (B,S), attention_mask (B,S),
+// token_type_ids and position_ids (B,S). Decoders read decoder_input_ids (B,T) and
+// decoder_attention_mask (B,T); images are pixel_values (B,C,height,width), audio is input_features
+// (B,mel,frames). A family may add others. Outputs: last_hidden_state (B,T,D), what the model's
+// head gives, and what the options ask for. [one]
 VKFORMER_API vkf_status vkf_session_run(vkf_session* session, const vkf_tensors* inputs,
                                         const vkf_run_options* options, vkf_tensors** outputs,
                                         vkf_error* error);

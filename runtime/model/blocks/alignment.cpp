@@ -13,7 +13,7 @@ using Attrs = AdditiveAttentionAttrs;
 
 // x (..., N) with `width` columns of zeros before or after it: W_a [s; h] is W_a [s; 0] + W_a [0;
 // h], the second of which is the same for all queries.
-enum class Side : uint8_t { kBefore, kBehind };
+enum class Side : uint8_t { kBefore, kAfter };
 Result<TensorId> pad(ModelBuilder& b, TensorId x, int64_t width, Side side) {
   Shape shape = b.graph().tensor(x).shape;
   shape.back() = width;
@@ -25,18 +25,18 @@ Result<TensorId> pad(ModelBuilder& b, TensorId x, int64_t width, Side side) {
 Result<TensorId> query_of(ModelBuilder& b, const AlignmentConfig& c, TensorId s) {
   TensorId q = s;
   if (c.kind == Kind::kConcat) {
-    VKF_ASSIGN(q, pad(b, q, c.memory, Side::kBehind));
+    VKF_ASSIGN(q, pad(b, q, c.memory, Side::kAfter));
   }
   if (c.additive() || c.kind == Kind::kLocation) {
     VKF_ASSIGN(q, add_named_linear(b, "attention.query", q));
   }
   if (c.window != Attrs::Window::kPredictive) return q;
   // p = S sigmoid(v_p tanh(W_p s)); S is counted where the mask is read.
-  VKF_ASSIGN(TensorId centre,
+  VKF_ASSIGN(TensorId center,
              add_named_linear(b, "attention.place", s, {.activation = ActivationKind::kTanh}));
-  VKF_ASSIGN(centre, add_named_linear(b, "attention.centre", centre,
+  VKF_ASSIGN(center, add_named_linear(b, "attention.center", center,
                                       {.activation = ActivationKind::kSigmoid}));
-  return add_concat_columns(b.graph(), q, centre);
+  return add_concat_columns(b.graph(), q, center);
 }
 
 Attrs::Score score_of(const AlignmentConfig& c) {

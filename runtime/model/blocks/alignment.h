@@ -3,7 +3,7 @@
 //
 // Weight rows: attention.query (A, Hd) of bahdanau, (A, Hd + C) of concat, (L, Hd) of location;
 // attention.key (A, C) of bahdanau, (Hd, C) of general; attention.place (Hd, Hd) and
-// attention.centre (1, Hd) of predictive windows.
+// attention.center (1, Hd) of predictive windows.
 #pragma once
 
 #include "model/model.h"

@@ -20,8 +20,8 @@ struct BoxEmbedding {
 // widths; names in the file begin with `prefix`.
 void add_box_rows(const BoxEmbedding& boxes, const std::string& prefix, WeightTable& table);
 
-// The input `bbox` (B, S, 4) of tokens (B, S) to the words box_corners (B, S, 4) and box_sizes (B,
-// S, 2), indices of those rows; zeros where it is absent.
+// Turns the input `bbox` (B, S, 4) of tokens (B, S) into the words box_corners (B, S, 4) and
+// box_sizes (B, S, 2). They are indices of those rows, and zeros where it is absent.
 Status read_boxes(const BoxEmbedding& boxes, const TensorMap& inputs, ForwardInputs& result);
 
 struct BoxParts {

@@ -242,8 +242,8 @@ Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) cons
   if (!shape.more.empty()) {
     VKF_ASSIGN(embedded.x, splice(b, shape.more, Pass::kPrompt, run, embedded.x));
   }
-  // Tokens of a prompt longer than the context come one by one, through steps, each with the keys
-  // that it would find had it been generated.
+  // Where a prompt is longer than the context, its last tokens come one by one, through steps. Each
+  // then finds the keys that it would find as a generated token.
   VKF_CHECK(add_stack(b, stack, run, embedded.x));
   return {};
 }

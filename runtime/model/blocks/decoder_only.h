@@ -12,8 +12,8 @@ struct DecoderConfig {
   StackConfig stack;
   // Weight row of a layer from D to the width of the embeddings, which the head reads; or empty.
   std::string projection;
-  // What stands in front of the head, each where it has a name: a dense layer with an activation,
-  // then a norm.
+  // What precedes the head, each where it has a name: a dense layer with an activation, then a
+  // norm.
   std::string head_dense;
   ActivationKind head_activation = ActivationKind::kNone;
   std::string head_norm;

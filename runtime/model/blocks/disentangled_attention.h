@@ -9,9 +9,9 @@
 // with Q r are made before by one matrix product where they are few enough, else by the kernel:
 // then memory grows with T alone.
 //
-// Weight rows that it asks for beside a stack's: positions (2 S, D), with a norm positions.norm,
-// where layers have projections of their own i.positions.key and i.positions.query (D, D), and with
-// a convolution conv (D, D * kernel) and conv.norm.
+// Weight rows that it asks for in addition to a stack's: positions (2 S, D), with a norm
+// positions.norm. Where layers have separate projections: i.positions.key and i.positions.query (D,
+// D). With a convolution: conv (D, D * kernel) and conv.norm.
 #pragma once
 
 #include "model/blocks/encoder_form.h"

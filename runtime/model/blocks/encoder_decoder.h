@@ -1,5 +1,5 @@
-// A family with an encoder and a decoder that attends to it (Vaswani et al., "Attention is all you
-// need", 2017), with the switches that its families differ in.
+// Families with an encoder and a decoder that attends to it (Vaswani et al., "Attention is all you
+// need", 2017). The switches say what the families differ in.
 #pragma once
 
 #include "model/blocks/heads.h"
@@ -12,8 +12,8 @@ struct EncoderDecoderConfig {
   StackConfig encoder;
   TextEmbedding target;  // of the decoder
   StackConfig decoder;
-  // What stands in front of the head, each where it has a name: a dense layer with an activation,
-  // then a norm.
+  // What precedes the head, each where it has a name: a dense layer with an activation, then a
+  // norm.
   std::string head_dense;
   ActivationKind head_activation = ActivationKind::kNone;
   std::string head_norm;

@@ -2,11 +2,12 @@
 // router chooses K of X small layers for every row; some families add one that every row takes.
 //
 // Weight rows that it asks for, under the layer's prefix:
-//   router            (X, D), in f32; with a gated shared expert (X + 1, D), its gate behind
+//   router            (X, D), in f32; with a gated shared expert (X + 1, D), its gate last
 //   choice            table (1, X) of biases for the choice, with choice_bias
 //   experts.up, experts.down    of all experts (WeightRow::experts)
 //   shared.up, shared.down      of the shared expert, where shared_ffn > 0
-// An up is pairs of a gate and what it lets through where the stack's gate is set.
+// Where the stack's gate is set, an up is pairs of a column of the gate projection and one of the
+// up projection.
 #pragma once
 
 #include "ops/expert_route.h"
@@ -23,7 +24,7 @@ struct ExpertSetup {
   bool choice_bias = false;     // added to scores for the choice alone
   float gate_limit = 0.0f;      // ExpertsAttrs::gate_limit
   int64_t shared_ffn = 0;       // F of the shared expert; 0: none
-  bool shared_gated = false;    // the shared expert's output times sigmoid of its own logit
+  bool shared_gated = false;    // the shared expert's output times the sigmoid of a logit
   std::vector<uint8_t> layers;  // whether a layer has experts; empty: no layer
 
   bool of_layer(int64_t layer) const {

@@ -68,8 +68,8 @@ Result<TensorId> gate_of(const LayerSite& site, TensorId h) {
   return add_gated_activation(g, both, {.kind = ActivationKind::kSigmoid});
 }
 
-// [q | k | v] (B, T, 3 H E) with each head at E' columns, the gate behind each query, and the
-// positions behind all (1, elements).
+// [q | k | v] (B, T, 3 H E) with each head at E' columns. The gate follows each query, and the
+// positions (1, elements) follow all rows.
 Result<TensorId> join(const LayerSite& site, const GatedPositions& positions, TensorId qkv,
                       TensorId gate) {
   Graph& g = site.b.graph();

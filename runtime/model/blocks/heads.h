@@ -8,8 +8,8 @@ namespace vkformer {
 
 // activation(dense x), norm, mean, output; each where it has a name or is wished.
 struct HeadConfig {
-  // Which states it reads: all (B, T, D), one token's (B, D), the last that the key mask keeps, the
-  // mean of those it keeps, or of all from `token` on (B, D).
+  // Which states it reads. kAll: (B, T, D). The others give (B, D): one token, the last unmasked
+  // one, the mean of the unmasked ones, or the mean of all from `token` on.
   enum class Input : uint8_t { kAll, kToken, kLast, kMaskedMean, kMean } input = Input::kAll;
   int64_t token = 0;                                  // of kToken and kMean
   std::string input_norm;                             // weight row of a norm before all, or empty

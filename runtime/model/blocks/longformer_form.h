@@ -1,6 +1,6 @@
 // Self-attention of Longformer (Beltagy, Peters and Cohan, 2020) and of LED's encoder: a token sees
-// a window around itself and the global tokens; a global token sees everything, by projections of
-// its own.
+// a window around itself and the global tokens; a global token sees everything, by separate
+// projections.
 //
 // Weight rows that it asks for beside a stack's: i.global.q (D, D), i.global.kv (2 D, D). Feeds:
 // global_tokens, global_rows, global_places, global_map_rows, global_head_rows. What is global are

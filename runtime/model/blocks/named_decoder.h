@@ -11,7 +11,7 @@ struct DecoderNames {
   std::string prefix;  // of the stack in files saved with a head: "model."
   std::string words;   // token embedding (V, D) of the stack: "embed_tokens.weight"
   std::string head;    // output embedding (V, D), without prefix: "lm_head.weight"
-  // Prefixes of files of other ages, and what stands in front of the head in them.
+  // Prefixes of files of other ages, and what precedes the head in them.
   std::vector<std::string> prefixes = {};
   std::vector<std::string> head_prefixes = {};
   std::string head_bias;  // tensor of its bias (V), without prefix, or empty
@@ -30,8 +30,8 @@ Status read_decoder_head(const JsonConfig& config, const std::string& fallback, 
 Result<int64_t> size_by_either(const JsonConfig& config, const std::string& own,
                                const std::string& other, int64_t fallback, int64_t most);
 
-// Our order of a projection ((H + 2 Hkv) E, D) whose file has it by group of heads that share keys
-// and values, [group][queries of its heads | key | value][E], as WeightRow::row_order: q of all
+// WeightRow::row_order of a projection ((H + 2 Hkv) E, D) that a file has by group of heads that
+// share keys and values: [group][queries of its heads | key | value][E]. Our order is q of all
 // heads, then k, then v.
 std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t kv_heads, int64_t head_width);
 

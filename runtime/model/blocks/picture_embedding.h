@@ -65,8 +65,8 @@ Result<TensorId> add_patch_conv(ModelBuilder& builder, TensorId x, const ConvSou
 Result<TensorId> add_picture_embedding(ModelBuilder& builder, const PictureEmbedding& embedding,
                                        int64_t batch);
 
-// Class tokens, which are what `table` (T, D) adds to nothing, the patches of pixel_values (B, C,
-// height, width), a grid of `grid`, and last tokens, as class tokens are -> (B, T, D).
+// Class tokens, the patches of pixel_values (B, C, height, width), a grid of `grid`, and last
+// tokens -> (B, T, D). Class tokens and last tokens are rows of `table` (T, D) alone.
 Result<TensorId> add_patch_tokens(ModelBuilder& builder, const PictureEmbedding& embedding,
                                   const GridSize& grid, TensorId pixels, TensorId table);
 

@@ -1,5 +1,6 @@
-// What the layers of ViT, DeiT, Swin and CvT share: the names their weights have in files, and, for
-// the two that are not a plain stack, a feed-forward layer and attention whose map can be seen.
+// What the layers of ViT, DeiT, Swin and CvT share: the names their weights have in files. The two
+// that are not a plain stack also share a feed-forward layer, and attention whose map can be
+// returned.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -30,8 +31,8 @@ struct PictureLayer {
 Status read_picture_head(const JsonConfig& config, const std::string& bare_class,
                          ModelFacts& facts);
 
-// Rows self.norm, self.out, ffn.norm, ffn.up and ffn.down, by the names that files have had since
-// the families came or by those of version 5 of the library.
+// Rows self.norm, self.out, ffn.norm, ffn.up and ffn.down. Files name them as they did since the
+// families came, or as version 5 of the library does.
 void add_picture_layer_rows(WeightTable& table, const Checkpoint& checkpoint,
                             const PictureLayer& layer);
 // Row self.qkv likewise.

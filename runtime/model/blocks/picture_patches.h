@@ -1,5 +1,5 @@
-// Pictures of any proportions as rows of patches, padded to one length, whose positions are resized
-// to each picture's own grid (Tschannen et al., 2025, "SigLIP 2": NaFlex).
+// Images of any proportions as rows of patches, padded to one length. The positions are resized to
+// each image's grid (Tschannen et al., 2025, "SigLIP 2": NaFlex).
 #pragma once
 
 #include "model/blocks/picture_tokens.h"
@@ -17,10 +17,10 @@ struct PatchRows {
   bool cut = false;
 };
 
-// Reads pixel_values, which are either patches (B, N, height * width * C of `embedding.patch`) with
-// the grid of each row, spatial_shapes (B, 2), and perhaps pixel_attention_mask (B, N); or whole
-// pictures (B, C, height, width). Adds the words of the feeds pixel_values (or cut_patches),
-// patch_positions and patch_mask. Errors name the tensor and what it should be.
+// Reads pixel_values, which are either patches or whole images (B, C, height, width). Patches are
+// (B, N, height * width * C of `embedding.patch`), with the grid of each row in spatial_shapes (B,
+// 2), and perhaps pixel_attention_mask (B, N). Adds the words of the feeds pixel_values (or
+// cut_patches), patch_positions and patch_mask. Errors name the tensor and what it should be.
 Result<PatchRows> read_patch_rows(const TensorMap& inputs, const PictureEmbedding& embedding,
                                   const PictureTokens& positions, FeedWords& words);
 

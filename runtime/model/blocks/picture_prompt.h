@@ -29,7 +29,7 @@ class PicturePrompt {
     // empty: one position by token. kInterleaved: frequency i belongs to component i % 3, as long
     // as that has any; else the components' frequencies follow each other.
     std::vector<int64_t> sections;
-    enum class Sections : uint8_t { kBehind, kInterleaved } order = Sections::kBehind;
+    enum class Sections : uint8_t { kAfter, kInterleaved } order = Sections::kAfter;
   };
   // What a tower makes of all pictures of a pass.
   struct Features {
@@ -51,7 +51,7 @@ class PicturePrompt {
   // Pictures -> more, and the words of feeds; without pictures nothing.
   virtual Status read(const TensorMap& inputs, std::vector<int64_t>& more,
                       FeedWords& words) const = 0;
-  // N of one image of so many pixels; an error where the tower reads none of that size.
+  // N of one image of height x width pixels; an error where the tower reads none of that size.
   virtual Result<int64_t> image_tokens(int64_t height, int64_t width) const = 0;
   // N.
   virtual int64_t features(std::span<const int64_t> more) const = 0;

@@ -19,8 +19,8 @@ struct ResNet {
   enum class Halves : uint8_t { kSecond, kFirst } halves = Halves::kSecond;
   // Whether the first stage halves its pictures, as the others do.
   enum class HalvesFirst : uint8_t { kNo, kYes } halves_first = HalvesFirst::kNo;
-  // kPooled: "ResNet-D" (He et al., 2019), with three small convolutions in the place of the first,
-  // and shortcuts that take means of 2 x 2 pixels where others take every second one.
+  // kPooled: "ResNet-D" (He et al., 2019), with three small convolutions in the place of the first.
+  // Its shortcuts take means of 2 x 2 pixels where others take every second one.
   enum class Form : uint8_t { kStrided, kPooled } form = Form::kStrided;
   ActivationKind activation = ActivationKind::kRelu;  // of the stem and of whole layers
   // The stages whose features are read, in ascending order; 0 is the stem.

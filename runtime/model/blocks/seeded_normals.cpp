@@ -52,7 +52,7 @@ std::vector<float> SeededNormals::next(size_t count) {
   for (float& value : values) value = uniform(engine_);
   for (size_t i = 0; i + kBlock <= count; i += kBlock) make_normal(&values[i]);
   if (count % kBlock == 0) return values;
-  // The last block overlaps the one before and is drawn anew.
+  // The last block overlaps the one before and is sampled again.
   float* last = &values[count - kBlock];
   for (size_t i = 0; i < kBlock; ++i) last[i] = uniform(engine_);
   make_normal(last);

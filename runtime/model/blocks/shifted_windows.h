@@ -28,14 +28,14 @@ std::vector<uint32_t> window_rows(const WindowGrid& grid, int64_t batch);
 // width).
 std::vector<uint32_t> unwindow_rows(const WindowGrid& grid, int64_t batch);
 
-// Patch merging: the 2 x 2 tokens that become one, by (row, column) parity (0, 0), (1, 0), (0, 1),
-// (1, 1) -> (B, ceil(height / 2) * ceil(width / 2), 4).
+// Patch merging: the 2 x 2 tokens that become one -> (B, ceil(height / 2) * ceil(width / 2), 4).
+// Their order by parity of (row, column) is (0, 0), (1, 0), (0, 1), (1, 1).
 std::vector<uint32_t> merge_rows(const GridSize& tokens, int64_t batch);
 
-// What is added to scores inside windows: the learned bias of each pair's relative position and, in
-// a shifted grid, -100 for pairs that were not neighbors before rolling. `index` is
-// swin_relative_index (area, area), `table` has ((2 window - 1)^2, H) values -> (n, H, area, area)
-// with n = windows of a shifted grid, else 1.
+// What is added to scores inside windows -> (n, H, area, area), n = windows of a shifted grid, else
+// 1. It is the learned bias of each pair's relative position and, in a shifted grid, -100 for pairs
+// that were not neighbors before rolling. `index` is swin_relative_index (area, area), `table` has
+// ((2 window - 1)^2, H) values.
 std::vector<float> window_biases(const WindowGrid& grid, std::span<const uint32_t> index,
                                  std::span<const float> table, int64_t heads);
 

@@ -11,8 +11,9 @@
 //   in layers that carry states, in the place of i.self or beside it, those of state_layer.h
 //   where positions are added to queries and keys alone (StackRun::placed) i.self.qk and i.self.v
 //   in the place of qkv, and i.cross.k and i.cross.v in that of kv
-// qkv is [q | k | v], heads side by side, with gates of what attention gives [q | k | v | gates]; a
-// gated up is pairs of a gate and what it lets through (in_gate_pairs).
+// qkv is [q | k | v], heads side by side, with gates of what attention gives [q | k | v | gates]. A
+// gated up is pairs of a column of the gate projection and one of the up projection
+// (in_gate_pairs).
 #pragma once
 
 #include <functional>
@@ -94,7 +95,7 @@ struct StackConfig {
   // `out` and `down` are as the file has them times this (WeightRow::bias_scale).
   float branch_scale = 1.0f;
   // Norms of queries and keys before rotary positions, of the same kind as `norm`, without biases.
-  // kAlike: each head by itself, with gains that all heads share; kHeads: with gains of its own;
+  // kAlike: each head by itself, with gains that all heads share; kHeads: with separate gains;
   // kWhole: all heads of a row together.
   enum class QueryKeyNorm : uint8_t { kNo, kAlike, kHeads, kWhole } qk_norm = QueryKeyNorm::kNo;
   ActivationKind activation = ActivationKind::kRelu;         // of experts, too
@@ -198,8 +199,8 @@ TensorId add_decode_state(Graph& graph);
 StackTerms add_stack_terms(ModelBuilder& builder, const StackConfig& stack, const std::string& mask,
                            int64_t batch, int64_t keys);
 
-// The same for tokens that see each other both ways (PicturePrompt): the key mask, then for each
-// kind of attention a mask (B, T, ceil(T/32)) of the keys that each query sees, fed as span_masks.
+// The same for tokens that attend to each other both ways (PicturePrompt), fed as span_masks: the
+// key mask, then for each kind of attention a mask (B, T, ceil(T/32)) of each query's keys.
 StackTerms add_span_terms(ModelBuilder& builder, const StackConfig& stack, const std::string& mask,
                           int64_t batch, int64_t tokens);
 

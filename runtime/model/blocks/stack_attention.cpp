@@ -66,7 +66,7 @@ Result<std::vector<float>> turning_table(const StackRun& run, const RotarySetup&
     return invalid_argument(
         message({"[context] is ", context, " keys, but beyond ", steady,
                  " tokens this model's rotary frequencies change with every token, and keys that "
-                 "stay would have old ones; use at most so many"}));
+                 "stay would have old ones; use no more than that"}));
   }
   // Differences of positions stay within the context, whatever the positions are.
   VKF_ASSIGN(const RotaryFrequencies frequencies,

@@ -45,7 +45,7 @@ AttentionTap tap_of(const LayerSite& site, const std::string& kind);
 // The map that the tap wants (B, Hsel, T, S), not yet handed out.
 Result<TensorId> add_map(const LayerSite& site, const AttentionInputs& inputs,
                          const AttentionAttrs& attrs, const AttentionTap& tap);
-// Sizes, scale and heads of this layer over so many keys.
+// Sizes, scale and heads of this layer over `keys` keys.
 AttentionAttrs sizes_of(const LayerSite& site, int64_t keys);
 // The same for its own qkv (B, T, (H + 2 Hkv) E), with the terms and the window of the layer.
 AttentionAttrs own_attrs(const LayerSite& site);

@@ -11,7 +11,7 @@ namespace {
 using Kind = StateSetup::Kind;
 using Mode = StackRun::Mode;
 
-// States of so many values in each line of a row, in a prompt or a step.
+// States of the shape `line` in each line of a row, in a prompt or a step.
 StateTensors states_of(const LayerSite& site, const char* suffix, const Shape& line) {
   if (site.run.mode == Mode::kFull) return {};
   const StepShape& s = site.run.step;

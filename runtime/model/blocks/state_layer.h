@@ -51,9 +51,9 @@ struct StateSetup {
   int64_t values() const { return heads * value_width; }
 };
 
-// Columns of mix.in for a stack of width D: of a short convolution [in gate | out gate | x], of a
-// selective state [gate | v | keys | queries | rates], of the delta rule [queries | keys | v | gate
-// | strengths | rates].
+// Columns of mix.in for a stack of width D. A short convolution has [in gate | out gate | x]. A
+// selective state has [gate | v | keys | queries | rates]. The delta rule has [queries | keys | v |
+// gate | strengths | rates].
 struct StateColumns {
   int64_t width = 0;                // of all
   int64_t first = 0, channels = 0;  // that go through the convolution

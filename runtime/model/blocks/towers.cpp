@@ -138,7 +138,7 @@ Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& p
     table.rows.push_back(norm_row("picture.last_norm", prefix + "post_layernorm", d));
   }
   if (pool == Pool::kNone) {
-    // What pools, and layers behind those whose states are read.
+    // What pools, and layers after those whose states are read.
     for (const char* name : {"post_layernorm.*", "head.*"}) table.ignored.push_back(prefix + name);
     for (int64_t i = stack.layers; i < file_layers; ++i) {
       table.ignored.push_back(prefix + "encoder.layers." + std::to_string(i) + ".*");

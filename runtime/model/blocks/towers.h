@@ -69,7 +69,7 @@ struct PictureTower {
   // States (B, T, D).
   Result<TensorId> states(ModelBuilder& builder, const GivenPictures& given,
                           const ForwardTaps& taps) const;
-  // The states (B, T, D) behind each of these numbers of layers, without a norm where those are not
+  // The states (B, T, D) after each of these numbers of layers, without a norm where those are not
   // all of the file's; 0: what the first layer reads.
   Result<std::vector<TensorId>> layer_states(ModelBuilder& builder, int64_t batch,
                                              const std::vector<int64_t>& layers) const;

@@ -1,5 +1,5 @@
-// Convolutions along time of features (B, T, C), dense, dilated and transposed, and the weights
-// that files hold as lengths and directions (Salimans and Kingma, 2016, "Weight normalization").
+// Convolutions along time of features (B, T, C): dense, dilated and transposed. Files hold their
+// weights as lengths and directions (Salimans and Kingma, 2016, "Weight normalization").
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -25,9 +25,9 @@ struct WaveConv {
 Result<TensorId> add_wave_conv(ModelBuilder& builder, const WaveConv& conv, TensorId x,
                                const LinearAttrs& attrs = {});
 
-// A transposed convolution: of T frames (T - 1) * stride - 2 pad + kernel. As a plain one over
-// windows of `taps()` frames it gives `stride` frames a window, of which most weights of a tap are
-// those of one phase. Its weight row `row` is (stride * out, in * taps).
+// A transposed convolution: T frames become (T - 1) * stride - 2 pad + kernel. It runs as a plain
+// one over windows of `taps()` frames, which gives `stride` frames a window. Most weights of a tap
+// are those of one phase. Its weight row `row` is (stride * out, in * taps).
 struct WaveUpsampling {
   std::string row;
   int64_t in = 0;
@@ -46,8 +46,8 @@ struct WaveUpsampling {
 // x (B, T, in) -> (B, frames(T), out).
 Result<TensorId> add_wave_upsampling(ModelBuilder& builder, const WaveUpsampling& conv, TensorId x);
 
-// Rows of these. `from` is the module in the file, whose weight is there as it is, or under either
-// of two pairs of names as a length and a direction of each row.
+// Rows of these. `from` is the module in the file. Its weight is there as it is, or as a length and
+// a direction of each row, under either of two pairs of names.
 enum class ConvBias : uint8_t { kNo, kYes };
 WeightRow wave_row(const Checkpoint& checkpoint, const WaveConv& conv, const std::string& from,
                    ConvBias bias = ConvBias::kYes);

@@ -21,9 +21,9 @@ struct WaveformInput {
   // kWhereNeeded: a pass has a mask only if it masks a frame. kAlways: decoding steps read it.
   enum class Mask : uint8_t { kWhereNeeded, kAlways } mask = Mask::kWhereNeeded;
 
-  // 0 where the sound is too short.
+  // 0 where the audio is too short.
   int64_t frames_of(int64_t samples) const;
-  // The fewest samples that make so many frames.
+  // The fewest samples that make `frames` frames.
   Result<int64_t> samples_of(int64_t frames) const;
   // Samples from one frame to the next.
   int64_t samples_per_frame() const;

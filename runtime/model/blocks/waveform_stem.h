@@ -1,5 +1,5 @@
-// Frames of sound by convolutions over samples, and the convolution that tells frames their
-// positions (Baevski et al., 2020, "wav2vec 2.0"), as wav2vec2 and the models after it have them.
+// Frames of audio by convolutions over samples, and the convolution that tells frames their
+// positions (Baevski et al., 2020, "wav2vec 2.0"). wav2vec2 and the models after it have them.
 #pragma once
 
 #include "checkpoint/checkpoint.h"

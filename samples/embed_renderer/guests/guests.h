@@ -1,4 +1,4 @@
-// Who else wants a share of the frame: a classifier that looks at the picture as it was drawn last,
+// Other work that wants a share of the frame: a classifier that reads the last rendered picture
 // without reading it back, and a writer whose text may take its time.
 //
 // Once a frame, as the Pronouncer: begin() starts what is idle, saw() hears what the scheduler

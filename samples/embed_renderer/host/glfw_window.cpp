@@ -43,7 +43,7 @@ class GlfwWindow final : public Window {
   VkSurfaceKHR surface_ = VK_NULL_HANDLE;
   Owned<VkSwapchainKHR> swapchain_;
   std::vector<VkImage> images_;  // of the swapchain
-  // Frames run one at a time, but an image may still wait to be shown when the next is drawn, so
+  // Frames run one at a time, but an image may still wait to be shown when the next is rendered. So
   // each has its own semaphore for that.
   Owned<VkSemaphore> acquired_;
   std::vector<Owned<VkSemaphore>> drawn_;

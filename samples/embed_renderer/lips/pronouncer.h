@@ -1,8 +1,8 @@
 // The guest: a Transformer that spells words out in phonemes, in slices of the renderer's own
 // command buffers, in one session or in several at a time.
 //
-// Once a frame: begin() gives words to idle sessions, saw() hears what the scheduler of the frame
-// gave them, and collect(), after the frame has run, takes what is finished.
+// Once a frame, begin() gives words to idle sessions, and saw() hears what the scheduler of the
+// frame gave them. After the frame has run, collect() takes what is finished.
 #pragma once
 
 #include <vkformer/frame_scheduler.h>

@@ -95,7 +95,7 @@ SpokenWord speak(const std::string& phonemes) {
 
 MouthWeights mouth_at(const SpokenWord& word, float seconds) {
   constexpr float kReach = 0.055F;  // seconds beyond a viseme's own time in which it is felt
-  // Silence before and behind pulls as well, so that words begin and end at rest.
+  // Silence before and after pulls as well, so that words begin and end at rest.
   const float outside = std::max(-seconds, seconds - word.seconds);
   float sum = 0.4F * std::exp(std::min(outside, 0.0F) / kReach) + (outside > 0.0F ? 1.0F : 0.0F);
   MouthWeights mouth{};

@@ -133,12 +133,12 @@ class Pen {
     here_ = to;
   }
 
-  void arc(const glm::vec2& centre, const glm::vec2& radii, float from, float to, bool joined) {
+  void arc(const glm::vec2& center, const glm::vec2& radii, float from, float to, bool joined) {
     const int pieces = std::max(4, static_cast<int>(std::abs(to - from) / 20.0F));
     for (int i = 0; i <= pieces; ++i) {
       const float share = static_cast<float>(i) / static_cast<float>(pieces);
       const float angle = glm::radians(from + (to - from) * share);
-      const glm::vec2 point = centre + radii * glm::vec2(std::cos(angle), std::sin(angle));
+      const glm::vec2 point = center + radii * glm::vec2(std::cos(angle), std::sin(angle));
       if (i == 0 && !joined) {
         here_ = point;
       } else {

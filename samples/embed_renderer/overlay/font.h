@@ -1,5 +1,5 @@
 // A font of strokes: letters are lines and arcs of one thickness with round ends, drawn by distance
-// in the fragment shader, so they are sharp at any size and need no file.
+// in the fragment shader. So they are sharp at any size and need no file.
 #pragma once
 
 #include <glm/glm.hpp>

@@ -11,16 +11,16 @@ namespace sample {
 
 namespace {
 
-constexpr int kDither = 3;      // at most so much is added to a channel
+constexpr int kDither = 3;      // the most that is added to a channel
 constexpr uint8_t kSame = 255;  // index of the color that leaves a pixel as it is
-constexpr int kUnseen = 5;      // a smaller change of a channel is not drawn
+constexpr int kUnseen = 5;      // a smaller change of a channel is not written
 
 Rgb pixel_at(const std::vector<uint8_t>& rgb, size_t pixel) {
   return {rgb[3 * pixel], rgb[3 * pixel + 1], rgb[3 * pixel + 2]};
 }
 
 // Ordered dithering (Bayer 1973): the threshold of a place is always the same, so what does not
-// change stays as it was drawn.
+// change keeps its pixels.
 Rgb dithered(const Rgb& color, int x, int y) {
   constexpr int kBayer[4][4] = {{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}};
   const int off = (2 * kBayer[y & 3][x & 3] - 15) * kDither / 15;
@@ -108,7 +108,7 @@ class Lzw {
   uint32_t hold_ = 0;
 };
 
-// The part of a frame that is drawn: the smallest rectangle around what changed.
+// The part of a frame that is written: the smallest rectangle around what changed.
 struct Part {
   int left = 0, top = 0, width = 1, height = 1;
   std::vector<uint8_t> indices;

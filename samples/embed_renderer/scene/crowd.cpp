@@ -119,7 +119,7 @@ void Crowd::listen(Person& person, size_t index, double now, float pace, const D
   glm::vec2 towards(0.10F * std::sin(static_cast<float>(now) * 0.6F + 6.0F * person.seed), 0.0F);
   if (speaker >= 0 && speaker != static_cast<int>(index)) {
     const glm::vec3 to = people_[static_cast<size_t>(speaker)].place - person.place;
-    // Nobody turns round for it; in front of them all is the camera.
+    // Nobody turns round for it; the camera faces them all.
     towards.x = std::clamp(0.6F * std::atan2(to.x, 4.0F + std::abs(to.z)), -0.55F, 0.55F);
     towards.y = std::clamp(0.10F * to.y, -0.12F, 0.12F);
   }

@@ -61,7 +61,7 @@ Growth growth(HairStyle style, const Bearing& b) {
       return {hairline(b, 0.80F, 0.05F, -0.40F), 0.075F + wave + part * top};
     }
     case HairStyle::kBob: {
-      // A curtain behind the cheeks, parted above the left eye.
+      // A curtain at the back of the cheeks, parted above the left eye.
       const float parting = bell(b.side * b.turn - 0.35F, 0.10F) * ease(0.5F, 0.8F, b.up);
       const float curtain = 0.10F * ease(0.5F, -0.4F, b.up) * ease(0.9F, 1.3F, b.turn);
       return {hairline(b, 0.76F, -0.95F, -0.95F), 0.135F + curtain - 0.05F * parting};
@@ -93,7 +93,7 @@ void add_hair(Mesh& mesh, HairStyle style, float detail) {
     const float around =
         2.0F * glm::pi<float>() * static_cast<float>(column) / static_cast<float>(columns);
     Bearing b;
-    b.turn = std::abs(around - glm::pi<float>());  // the seam is behind
+    b.turn = std::abs(around - glm::pi<float>());  // the seam is at the back
     b.side = around >= glm::pi<float>() ? 1.0F : -1.0F;
     // Rows end a little beyond the hairline and follow it, or its edge would show the grid.
     b.up =

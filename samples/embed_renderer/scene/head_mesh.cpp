@@ -13,12 +13,12 @@ namespace sample {
 
 namespace {
 
-constexpr int kCavityRings = 5;  // behind the slit
+constexpr int kCavityRings = 5;  // inside the slit
 
 // Sizes of the grid around the mouth.
 struct FaceGrid {
   int around = 0;                     // vertices of a ring
-  int lip_rings = 0, face_rings = 0;  // in front of the slit
+  int lip_rings = 0, face_rings = 0;  // outside the slit
 };
 FaceGrid face_grid(float detail) {
   return {2 * thinned(36, detail), thinned(8, 0.4F + 0.6F * detail), thinned(37, detail)};

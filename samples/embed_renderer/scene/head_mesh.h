@@ -25,8 +25,8 @@ struct HeadMesh {
   Mesh mesh;
   std::array<IndexRange, kPartGroups> groups;  // by PartGroup; that of hair is empty
   std::vector<IndexRange> hair;                // one per style
-  // The first so many vertices move with the mouth; for each of them, by shape, what is added to
-  // position and normal.
+  // The first vertices, this number of them, move with the mouth; for each of them, by shape, what
+  // is added to position and normal.
   uint32_t moving = 0;
   std::vector<glm::vec4> deltas;  // (moving, kMouthShapes, 2)
 };

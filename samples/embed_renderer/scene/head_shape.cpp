@@ -15,12 +15,12 @@ float carve(float a, float b, float softness) {
   return -join(-a, b, softness);
 }
 
-float sphere(const glm::vec3& p, const glm::vec3& centre, float radius) {
-  return glm::length(p - centre) - radius;
+float sphere(const glm::vec3& p, const glm::vec3& center, float radius) {
+  return glm::length(p - center) - radius;
 }
 
-float ellipsoid(const glm::vec3& p, const glm::vec3& centre, const glm::vec3& radii) {
-  const glm::vec3 q = p - centre;
+float ellipsoid(const glm::vec3& p, const glm::vec3& center, const glm::vec3& radii) {
+  const glm::vec3 q = p - center;
   const float k = glm::length(q / radii), slope = glm::length(q / (radii * radii));
   return slope > 1e-6F ? k * (k - 1.0F) / slope : -std::min(radii.x, std::min(radii.y, radii.z));
 }

@@ -24,8 +24,8 @@ float scalp_distance(const glm::vec3& p);
 glm::vec3 surface_point(float (*distance)(const glm::vec3&), const glm::vec3& from,
                         const glm::vec3& ray);
 
-// The share of the sky that reaches a point with this normal, from the distances along the normal
-// (Evans 2006, "Fast Approximations for Global Illumination on Dynamic Scenes").
+// The share of the sky that reaches a point with this normal. It comes from the distances along the
+// normal (Evans 2006, "Fast Approximations for Global Illumination on Dynamic Scenes").
 float sky_share(float (*distance)(const glm::vec3&), const glm::vec3& point,
                 const glm::vec3& normal);
 

@@ -2,7 +2,7 @@
 // that speech gives them.
 //
 // A place on the face has elliptic coordinates: rings at mu = 0 are the slit itself, larger ones
-// ellipses around it, circles in the end, and the last closes at the back of the head. So the lips
+// ellipses around it, and circles in the end. The last closes at the back of the head. So the lips
 // have an edge of vertices exactly where they part.
 #pragma once
 

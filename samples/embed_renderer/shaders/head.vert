@@ -35,9 +35,9 @@ void add_shape(int shape, float weight, inout vec3 position, inout vec3 normal) 
 // socket to the lid's edge, and the edge alone moves.
 void place_lid(Head head, inout vec3 position, out vec3 normal) {
   bool upper = in_position.y > 0.5;
-  vec3 centre = scene.eye_left.xyz;
+  vec3 center = scene.eye_left.xyz;
   float side = in_position.x;  // -1 or 1 here: which eye
-  centre.x *= -side;
+  center.x *= -side;
   float blink = head.look.z;
   float open_edge = 0.5 * kPi - head.iris.w + head.look.y * -0.8;
   float edge = upper ? mix(open_edge, 0.68 * kPi, blink) : mix(0.755, 0.68, blink) * kPi;
@@ -46,7 +46,7 @@ void place_lid(Head head, inout vec3 position, out vec3 normal) {
   // Corners are drawn inwards, or the shell would end in points beside the eye.
   normal = vec3(cos(a), sin(a) * cos(b), sin(a) * sin(b));
   float radius = scene.eye_left.w * (1.085 - 0.02 * in_tint.w + (upper ? 0.012 : 0.0));
-  position = centre + radius * normal;
+  position = center + radius * normal;
 }
 
 // The sun's share that reaches a vertex past all heads, and the sky's: soft enough to be known at

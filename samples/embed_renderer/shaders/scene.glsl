@@ -6,7 +6,7 @@ layout(set = 0, binding = 0, std140) uniform Scene {
   vec4 camera;          // position; w: heads
   vec4 sun;             // direction towards it
   vec4 screen;          // width, height in pixels; z: seconds
-  vec4 eye_left;        // centre of the left eye in head space; w: radius
+  vec4 eye_left;        // center of the left eye in head space; w: radius
   vec4 morphs;          // vertices that the mouth moves
   vec4 occluders[128];  // two spheres a head, head then shoulders: center, radius
 } scene;

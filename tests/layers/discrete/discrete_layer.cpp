@@ -12,7 +12,7 @@
 //   VKFORMER_LAYER_TYPE    discrete (default), or driver: the device type that it presents
 //   VKFORMER_LAYER_COUNTS  a file: the counts are added as a line of JSON at vkDestroyInstance
 //
-// One memory type of the driver stands behind all types that the layer presents. So the layer
+// One memory type of the driver backs all types that the layer presents. So the layer
 // fits software drivers, which have one type; of other drivers it uses one mappable type. It
 // replaces core functions, which this project calls, and of their aliases in extensions only
 // those of timeline semaphores.
@@ -167,7 +167,7 @@ VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties2(
   auto* budget = find_in_chain<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
       memory->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
   if (budget == nullptr || !presented.own) return;
-  // All presented heaps lie in the one heap behind them, so each may use what is left of it.
+  // All presented heaps lie in the one heap that backs them, so each may use what is left of it.
   const VkDeviceSize left = budget->heapBudget[heap], used = budget->heapUsage[heap];
   std::fill(std::begin(budget->heapBudget), std::end(budget->heapBudget), VkDeviceSize{0});
   std::fill(std::begin(budget->heapUsage), std::end(budget->heapUsage), VkDeviceSize{0});

@@ -60,11 +60,11 @@ struct DeviceTable {
 };
 #undef MEMBER
 
-// The memory that the application sees, and the driver's memory behind it.
+// The memory that the application sees, and the driver's memory that backs it.
 struct Presented {
   VkPhysicalDeviceMemoryProperties memory{};
   bool own = false;                   // false: `memory` is the driver's
-  uint32_t backing = 0;               // the driver's type behind all that the layer presents
+  uint32_t backing = 0;               // the driver's type for all that the layer presents
   VkDeviceSize small_heap_bytes = 0;  // of heap 2; 0: it is not there
 
   bool in_small_heap(uint32_t type) const {
@@ -74,7 +74,7 @@ struct Presented {
     return (memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
   }
   uint32_t real_type(uint32_t type) const { return own ? backing : type; }
-  // A resource may lie in every presented type if it may lie in the one behind them.
+  // A resource may lie in every presented type if it may lie in the one that backs them.
   void translate(uint32_t& type_bits) const {
     if (own) type_bits = (type_bits >> backing & 1) != 0 ? (1u << memory.memoryTypeCount) - 1 : 0;
   }

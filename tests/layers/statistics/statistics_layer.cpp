@@ -1,5 +1,5 @@
-// A Vulkan layer that writes down what a driver's compiler says of every compute pipeline of a
-// program that does not ask for it (tools/peer_kernels). The environment:
+// A Vulkan layer that writes down what a driver's compiler says of every compute pipeline. The
+// program need not ask for it (tools/peer_kernels). The environment:
 //   VKFORMER_LAYER_STATISTICS  a folder that is there: log.jsonl, and a file for each text
 //
 // A line of log.jsonl is one of

@@ -48,8 +48,8 @@ PreparedOperator prepare(const Case& c) {
   return op;
 }
 
-// Six steps multiply small singular values by 3.25 each and what was rounded with them, so that the
-// inverses are held to their own size.
+// Six steps multiply small singular values by 3.25 each, and what was rounded with them. So the
+// bound is relative to the inverses' own size.
 void check_case(const Case& c) {
   const auto of = c.maximum == Maximum::kOwn ? reference::InverseMaximum::kOwn
                                              : reference::InverseMaximum::kShared;

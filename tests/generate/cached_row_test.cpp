@@ -1,4 +1,4 @@
-#include "generate/kept_row.h"
+#include "generate/cached_row.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@ namespace {
 
 using TokenWords = std::vector<uint32_t>;
 
-KeptRow row_of(const TokenWords& tokens, size_t drafted = 0) {
-  KeptRow row;
+CachedRow row_of(const TokenWords& tokens, size_t drafted = 0) {
+  CachedRow row;
   for (uint32_t token : tokens) row.append(token);
   row.wrote(tokens.size() + drafted);
   return row;
@@ -19,13 +19,13 @@ KeptRow row_of(const TokenWords& tokens, size_t drafted = 0) {
 TEST_SUITE("cpu") {
   TEST_CASE("a row goes on from where a text parts from its own") {
     const CacheReach all{.lines = 100, .ahead = 0};
-    const KeptRow row = row_of({4, 5, 6, 7});
+    const CachedRow row = row_of({4, 5, 6, 7});
     CHECK(row.shared(TokenWords{4, 5, 9}, all) == 2);
     CHECK(row.shared(TokenWords{4, 5, 6, 7, 8}, all) == 4);
     CHECK(row.shared(TokenWords{4}, all) == 1);
     CHECK(row.shared(TokenWords{5, 5}, all) == 0);
     CHECK(row.shared(TokenWords{}, all) == 0);
-    CHECK(KeptRow().shared(TokenWords{4}, all) == 0);
+    CHECK(CachedRow().shared(TokenWords{4}, all) == 0);
   }
 
   TEST_CASE("a row whose keys were written over goes back only so far") {
@@ -39,7 +39,7 @@ TEST_SUITE("cpu") {
     CHECK(row_of(tokens).shared(six, reach) == 6);
     CHECK(row_of(tokens).shared(five, reach) == 0);
     CHECK(row_of(tokens, 1).shared(six, reach) == 0);
-    KeptRow row = row_of(tokens);
+    CachedRow row = row_of(tokens);
     row.trim(6);
     CHECK(row.size() == 6);
     CHECK(row.shared(six, reach) == 6);

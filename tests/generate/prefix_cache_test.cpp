@@ -155,7 +155,7 @@ TEST_SUITE("model") {
     const auto stopped = keeps.generate({{5, 6}, {7}}, options);
     REQUIRE_FALSE(stopped.ok());
     CHECK(stopped.error().code == ErrorCode::kCancelled);
-    // What was stopped leaves nothing behind.
+    // What was stopped leaves nothing in the cache.
     options.on_token = {};
     CHECK(generate(keeps, rows, options)[0][0].ids == generate(plain, rows, options)[0][0].ids);
     options.max_new_tokens = 1 << 19;

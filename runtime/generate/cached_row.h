@@ -1,5 +1,5 @@
-// What one row of a cache of keys and values holds, so that a text which begins like an earlier
-// one is fed from where they part. No GPU here: only positions and tokens.
+// What one row of the KV cache holds. If a text shares a prefix with an earlier one, only the
+// tokens after that prefix are fed. No GPU here: only positions and tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct CacheReach {
   int64_t back = -1;  // tokens that states can go back from the last one written; -1: any
 };
 
-class KeptRow {
+class CachedRow {
  public:
   const std::vector<uint32_t>& tokens() const { return tokens_; }
   size_t size() const { return tokens_.size(); }
@@ -24,7 +24,7 @@ class KeptRow {
   // With how many of `tokens` the row may go on: as many as it holds of their beginning, or none
   // where keys that those would see were written over.
   size_t shared(std::span<const uint32_t> tokens, const CacheReach& reach) const;
-  // Keeps the first `count` tokens. What lies behind them is written over later.
+  // Keeps the first `count` tokens. What follows them is written over later.
   void trim(size_t count);
   void append(uint32_t token) { tokens_.push_back(token); }
   // Says that keys of the positions before `end` were written, whether or not they are kept.
