@@ -36,13 +36,26 @@ Status check_precision(const ModelWeights& read) {
       "precision 'f32'.");
 }
 
+// Layers that are divided add up in another order than whole ones.
+Status check_divided_precision(Precision precision) {
+  if (precision == Precision::kF32 || precision == Precision::kF16) return {};
+  return unsupported(message(
+      {"[precision] '", choice_name(precision),
+       "' promises what a split by tensors cannot hold, for the order of its sums depends on the "
+       "number of devices; split by layers (DeviceGroupOptions::split, --split layers), or choose "
+       "the precision 'f32'"}));
+}
+
 Result<std::shared_ptr<const LoadedModel>> load_split_model(
     std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
     const ModelOptions& options) {
   for (const GroupMember& member : group->members) {
     if (member.device) VKF_CHECK(prove_precision(member.device, options.precision));
   }
-  VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options));
+  const bool divided = group->split == GroupSplit::kTensors;
+  if (divided) VKF_CHECK(check_divided_precision(options.precision));
+  const auto parts = static_cast<int64_t>(divided ? group->members.size() : 1);
+  VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options, parts));
   VKF_CHECK(check_precision(read));
   VKF_CHECK(check_same_model(read, files, *group));
   VKF_ASSIGN(ModelSplit split, plan_split(read, std::move(group)));

@@ -70,7 +70,7 @@ Status check_vector(const Checkpoint& checkpoint, const std::string& name, const
 int64_t rows_of_source(const WeightRow& row, size_t index) {
   const size_t sources = sources_of_matrix(row);
   if (!row.source_rows.empty()) return row.source_rows[index % sources];
-  return matrix_rows(row) / static_cast<int64_t>(sources);
+  return stored_rows(row) / static_cast<int64_t>(sources);
 }
 
 // A convolution's (out, in, kernel...) is a matrix (out, in * kernel).
@@ -82,7 +82,7 @@ Shape matrix_shape(const Shape& shape) {
 Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
   for (size_t i = 0; i < row.sources.size(); ++i) {
     VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.sources[i], row));
-    Shape wanted = {rows_of_source(row, i), row.width};
+    Shape wanted = {rows_of_source(row, i), stored_width(row)};
     if (row.axes == WeightRow::Axes::kInOut) std::swap(wanted[0], wanted[1]);
     const bool stacked = row.stack == WeightRow::Stack::kStacked;
     if (view->blocks != nullptr && view->blocks->coded != nullptr &&
@@ -184,7 +184,12 @@ int64_t slice_columns(const WeightRow& row, const FormatRun& run, uint64_t most_
   return static_cast<int64_t>(std::max<uint64_t>(1, panels) * kPanelColumns);
 }
 
+// A part whose inputs begin within a block of the undivided matrix would have other blocks.
 MatrixFormat worthwhile(const WeightRow& row, MatrixFormat format) {
+  if (row.part && in_blocks(format) && row.width % int64_t{kBlockSteps} != 0 &&
+      row.width < row.part->whole_width) {
+    return MatrixFormat::kF32;
+  }
   return in_blocks(format) && !worth_blocks(row.rows, row.width) ? MatrixFormat::kF32 : format;
 }
 
@@ -203,8 +208,9 @@ std::optional<std::vector<MatrixFormat>> formats_of_panels(const WeightRow& row,
     of_rows.insert(of_rows.end(), static_cast<size_t>(view.shape[0]), source_format(view));
   }
   std::vector<MatrixFormat> panels;
-  for (size_t column = 0; column < of_rows.size(); ++column) {
-    const MatrixFormat own = of_rows[row.row_order.empty() ? column : row.row_order[column]];
+  for (size_t column = 0; column < static_cast<size_t>(row.rows); ++column) {
+    const size_t whole = row.part ? row.part->rows[column] : column;
+    const MatrixFormat own = of_rows[row.row_order.empty() ? whole : row.row_order[whole]];
     if (column % kPanelColumns == 0) panels.push_back(own);
     if (panels.back() != own) return {};
   }
@@ -296,6 +302,14 @@ size_t sources_of_matrix(const WeightRow& row) {
 
 int64_t matrix_rows(const WeightRow& row) {
   return row.experts > 0 ? row.expert_rows : row.rows;
+}
+
+int64_t stored_rows(const WeightRow& row) {
+  return row.part ? row.part->whole_rows : matrix_rows(row);
+}
+
+int64_t stored_width(const WeightRow& row) {
+  return row.part ? row.part->whole_width : row.width;
 }
 
 Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
