@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/handle_access.h"
+#include "base/message.h"
 #include "ops/matmul_dots.h"
 #include "recording/arithmetic_proof.h"
 #include "recording/dot_proof.h"
