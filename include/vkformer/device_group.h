@@ -59,7 +59,7 @@ struct DeviceGroupOptions {
 
 // What a member does of a model.
 struct GroupStage {
-  std::string device;         // its name
+  std::string device;  // its name
   // Places in the model: "embed", "decoder.11"; of divided layers, "part.1". Empty: it has no part.
   std::string first, last;
   uint64_t weight_bytes = 0;  // that it holds

@@ -205,8 +205,7 @@ vkf_status vkf_device_group_create(const vkf_device* const* devices, size_t coun
   return make_handle(group, error, [&] {
     DeviceGroupOptions options{.lanes = lanes};
     if (shares != nullptr) options.shares.assign(shares, shares + count);
-    return handle(
-        vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
+    return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
   });
 }
 
@@ -215,8 +214,7 @@ vkf_status vkf_device_group_create_divided(const vkf_device* const* devices, siz
                                            vkf_error* error) {
   return make_handle(group, error, [&] {
     const DeviceGroupOptions options{.lanes = lanes, .split = GroupSplit::kTensors};
-    return handle(
-        vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
+    return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
   });
 }
 

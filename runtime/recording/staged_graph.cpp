@@ -289,9 +289,8 @@ size_t StagedGraph::end_of_wave(size_t begin, size_t end) const {
   size_t next = begin + 1;
   for (; next < end; ++next) {
     const Stage& stage = stages_[next];
-    const bool reads = std::any_of(stage.uses.begin(), stage.uses.end(), [&](const auto& name) {
-      return written.count(name) != 0;
-    });
+    const bool reads = std::any_of(stage.uses.begin(), stage.uses.end(),
+                                   [&](const auto& name) { return written.count(name) != 0; });
     if (reads || !members.insert(stage.member).second) break;
     written.insert(stage.written.begin(), stage.written.end());
   }

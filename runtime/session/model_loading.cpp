@@ -40,11 +40,14 @@ Status check_precision(const ModelWeights& read) {
 // Layers that are divided add up in another order than whole ones.
 Status check_divided_precision(Precision precision) {
   if (precision == Precision::kF32 || precision == Precision::kF16) return {};
-  return unsupported(message(
-      {"[precision] '", choice_name(precision),
-       "' promises what a split by tensors cannot hold, for the order of its sums depends on the "
-       "number of devices; split by layers (DeviceGroupOptions::split, --split layers), or choose "
-       "the precision 'f32'"}));
+  const char* reason =
+      precision == Precision::kReproducible
+          ? "' has the same bits everywhere, but the order of sums of a split by tensors depends "
+            "on the number of devices"
+          : "' is not computed by divided layers";
+  return unsupported(message({"[precision] '", choice_name(precision), reason,
+                              "; split by layers (DeviceGroupOptions::split, --split layers), or "
+                              "choose the precision 'f32'"}));
 }
 
 Result<std::shared_ptr<const LoadedModel>> load_split_model(

@@ -184,12 +184,7 @@ int64_t slice_columns(const WeightRow& row, const FormatRun& run, uint64_t most_
   return static_cast<int64_t>(std::max<uint64_t>(1, panels) * kPanelColumns);
 }
 
-// A part whose inputs begin within a block of the undivided matrix would have other blocks.
 MatrixFormat worthwhile(const WeightRow& row, MatrixFormat format) {
-  if (row.part && in_blocks(format) && row.width % int64_t{kBlockSteps} != 0 &&
-      row.width < row.part->whole_width) {
-    return MatrixFormat::kF32;
-  }
   return in_blocks(format) && !worth_blocks(row.rows, row.width) ? MatrixFormat::kF32 : format;
 }
 
@@ -273,6 +268,21 @@ void add_linear_slices(const WeightRow& row, const std::vector<FormatRun>& runs,
   }
 }
 
+// A part whose inputs begin within what is quantized together would have other weights than the
+// undivided matrix.
+Status check_part(const PackedWeight& weight) {
+  const WeightRow& row = weight.row;
+  if (!row.part || row.width == row.part->whole_width || !is_quantised(weight.format)) return {};
+  const auto together = static_cast<int64_t>(quantised_together(weight.format));
+  if (row.width % together == 0) return {};
+  return unsupported(
+      message({"[", row.name, "] has ", row.part->whole_width,
+               " input features, of which each device gets ", row.width, ", but ",
+               format_name(weight.format), " quantizes ", together,
+               " together; use another number of devices, other weights (ModelOptions::weights, "
+               "--weights), or split by layers (DeviceGroupOptions::split, --split layers)"}));
+}
+
 PackedWeight plain_layout(const WeightRow& row) {
   PackedWeight packed{.row = row, .columns = row.width};
   const int64_t rows = row.layout == WeightLayout::kNorm ? 2 : row.rows;
@@ -324,7 +334,9 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
     }
     VKF_CHECK(check_row(checkpoint, row));
     if (row.layout == WeightLayout::kLinear) {
+      const size_t first = resolved.size();
       add_linear_slices(row, formats_of(row, &checkpoint, format), most_bytes, resolved);
+      for (size_t i = first; i < resolved.size(); ++i) VKF_CHECK(check_part(resolved[i]));
     } else {
       resolved.push_back(plain_layout(row));
     }

@@ -238,7 +238,12 @@ TEST_SUITE("cpu") {
     const std::vector<SplitPlace> places = {
         {.name = "embed", .weights = {0}, .dispatches = 1, .visits = 1},
         {.name = "part.0", .weights = {1}, .work = 100, .dispatches = 10, .visits = 4, .handed = 0},
-        {.name = "part.1", .weights = {2}, .work = 100, .dispatches = 10, .visits = 4, .handed = 80},
+        {.name = "part.1",
+         .weights = {2},
+         .work = 100,
+         .dispatches = 10,
+         .visits = 4,
+         .handed = 80},
         {.name = "head", .weights = {3}, .work = 200, .dispatches = 1, .visits = 1}};
     const std::vector<uint64_t> bytes = {10, 100, 100, 200};
     std::vector<GroupMember> members(2);

@@ -134,8 +134,8 @@ TEST_SUITE("cpu") {
     for (size_t n = 0; n < 70; ++n) {
       std::memcpy(part.bytes.data() + 4 * n * 256, whole.bytes.data() + 4 * (n * 512 + 256), 1024);
       for (size_t k = 0; k < 512; ++k) {
-        std::memcpy(turned.bytes.data() + 4 * (k * 70 + n),
-                    whole.bytes.data() + 4 * (n * 512 + k), 4);
+        std::memcpy(turned.bytes.data() + 4 * (k * 70 + n), whole.bytes.data() + 4 * (n * 512 + k),
+                    4);
       }
     }
     Opened opened;
@@ -157,13 +157,18 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("weights: a part that begins within a quantization block is in f32") {
+  TEST_CASE("weights: a part that begins within a quantization block is refused") {
     Opened opened;
     open(opened, {{"w", counting(DType::kF32, {64, 96})}});
     WeightRow row = linear(64, 48, {"w"});
     row.part = MatrixPart{.whole_rows = 64, .whole_width = 96, .rows = {}, .first_input = 48};
     for (uint32_t i = 0; i < 64; ++i) row.part->rows.push_back(i);
-    CHECK(resolve(opened, {.rows = {row}}, WeightFormat::kQ8)[0].format == MatrixFormat::kF32);
+    const auto resolved = resolve_weights({.rows = {row}}, *opened.checkpoint, WeightFormat::kQ8);
+    REQUIRE_FALSE(resolved.ok());
+    CHECK(resolved.error().code == ErrorCode::kUnsupported);
+    CHECK_MESSAGE(contains(resolved.error().message, "quantizes 32 together"),
+                  resolved.error().message);
+    CHECK(resolve(opened, {.rows = {row}}, WeightFormat::kF16)[0].format == MatrixFormat::kF16);
   }
 
   TEST_CASE("weights: matrices are transposed into panels, widened from every float type") {

@@ -237,7 +237,8 @@ Result<TensorId> add_divided_layers(ModelBuilder& b, const StackConfig& c, const
   }
   DividedLayers layers(b, c, run, x);
   for (int64_t i = 0; i < c.layers; ++i) {
-    if (run.taps.hidden_states == ForwardTaps::Tap::kOn && c.tapped == StackConfig::Tapped::kReads) {
+    if (run.taps.hidden_states == ForwardTaps::Tap::kOn &&
+        c.tapped == StackConfig::Tapped::kReads) {
       VKF_ASSIGN(const TensorId value, layers.value(0));
       b.mark_output(value, c.taps + "hidden_states." + std::to_string(c.first_tap + i));
     }
@@ -357,8 +358,8 @@ Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun
                            TensorId x) {
   if (c.parts > 1) {
     VKF_ASSIGN(x, add_divided_layers(b, c, given, x));
-    const bool normed = c.final_norm == StackConfig::FinalNorm::kYes &&
-                        given.mode != StackRun::Mode::kPrompt;
+    const bool normed =
+        c.final_norm == StackConfig::FinalNorm::kYes && given.mode != StackRun::Mode::kPrompt;
     return normed ? add_named_norm(b, c, c.rows + ".norm", x) : Result<TensorId>(x);
   }
   StackRun run = given;
