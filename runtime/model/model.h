@@ -282,7 +282,7 @@ class ModelFamily {
   // Rows depend on what the file holds where a head may be tied.
   virtual Result<WeightTable> weight_table(const Checkpoint& checkpoint) const = 0;
   // From now on graphs divide the heads and feed-forward columns of every layer among `parts`
-  // devices, and `table` has the rows of all parts (blocks/stack_parts.h). Called once, after
+  // devices. `table` gets the rows of all parts (blocks/stack_parts.h). Called once, after
   // weight_table; kUnsupported where the layers are not divided.
   virtual Status divide(int64_t parts, WeightTable& table);
 

@@ -30,10 +30,10 @@ struct MadeMatrix {
 
 // What one of several devices has of a kLinear that is divided among them.
 struct MatrixPart {
-  int64_t whole_rows = 0;      // N of the undivided matrix
-  int64_t whole_width = 0;     // K of the undivided matrix
-  std::vector<uint32_t> rows;  // of its rows, in the order of ours
-  int64_t first_input = 0;     // of its K, which ours follow from there on
+  int64_t whole_rows = 0;      // N of the undivided matrix;
+  int64_t whole_width = 0;     // its K.
+  std::vector<uint32_t> rows;  // Of its rows, in the order of ours.
+  int64_t first_input = 0;     // Of its K; ours follow from there on.
 };
 
 // One row: logical name, source names, axes, shape.
