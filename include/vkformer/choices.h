@@ -44,6 +44,12 @@ enum class LimitProfile : uint8_t {
   kAmd,            // "amd"
 };
 
+// What the members of a device group have of a model.
+enum class GroupSplit : uint8_t {
+  kLayers,   // "layers": each has some of the layers
+  kTensors,  // "tensors": each has some heads and feed-forward columns of every layer
+};
+
 // --- Numbers
 
 // Arithmetic. Sums are f32 in all of them, but for those inside a block of int8.

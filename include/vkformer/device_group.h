@@ -1,9 +1,16 @@
 // DeviceGroup: several devices that hold one model together, each some of its layers.
 //
 // A model that is loaded with a group (ModelOptions::group) is cut between layers. Every member has
+<<<<<<< HEAD
 // the weights of its layers. The keys and values of a generation stay where their layers are. What
 // one layer hands to the next goes through host memory where the members change. A pass gives what
 // it gives on one device.
+=======
+// the weights of its own layers, the keys and values of a generation stay where their layers are,
+// and what one layer hands to the next goes through host memory where the members change. A pass
+// gives what it gives on one device. Or every layer is divided (GroupSplit::kTensors): a pass gives
+// the same within the rounding of sums in another order.
+>>>>>>> da208c92cfe59ae9d128184c2a30b9b18cdd0386
 //
 // Threading: a group may be used from several threads at once; a DeviceLink as its class says.
 // Lifetime: a DeviceGroup is a shared handle: copies are the same group, which its models keep
@@ -17,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 #include "vkformer/result.h"
@@ -46,14 +54,20 @@ struct DeviceGroupOptions {
   // help saves.
   std::vector<double> shares;
   // Parts of a batch that are under way at once, so that members work at the same time, at most 64;
-  // 0: as many as members.
+  // 0: as many as members, and one where layers are divided, for all members work on it.
   int lanes = 0;
+  // kTensors: devices alike divide the heads and feed-forward columns of every layer evenly, and
+  // add up twice a layer what each computed, in their order. Decoders without experts, recurrent
+  // states, biases by distance and adapters of requests, in precision f32 and f16; what cannot be
+  // divided is refused when the model is loaded.
+  GroupSplit split = GroupSplit::kLayers;
 };
 
 // What a member does of a model.
 struct GroupStage {
-  std::string device;         // its name
-  std::string first, last;    // places in the model: "embed", "decoder.11"; empty: it has no part
+  std::string device;  // its name
+  // Places in the model: "embed", "decoder.11"; of divided layers, "part.1". Empty: it has no part.
+  std::string first, last;
   uint64_t weight_bytes = 0;  // that it holds
   double work = 0;            // share of the weights that a pass reads, 0 to 1
   double read_rate = 0;       // bytes of weights a second, or the share that was asked for
@@ -64,6 +78,7 @@ struct GroupStage {
 // How a model lies on its group. Estimates are those of a generation, by what was measured when the
 // group was made; 0 where the caller gave shares.
 struct GroupPlan {
+  GroupSplit split = GroupSplit::kLayers;
   std::vector<GroupStage> stages;  // by member
   double step_seconds = 0;         // from a token of a text to its next
   double tokens_per_second = 0;    // of as many texts at once as the group has lanes

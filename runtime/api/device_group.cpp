@@ -15,9 +15,15 @@ std::string decimal(double value, int digits) {
   return text;
 }
 
-std::string stage_text(const GroupStage& stage) {
+std::string stage_text(const GroupPlan& plan, size_t index) {
+  const GroupStage& stage = plan.stages[index];
   std::string text;
-  if (stage.first.empty()) {
+  if (plan.split == GroupSplit::kTensors) {
+    text = "has part " + std::to_string(index + 1) + " of " + std::to_string(plan.stages.size()) +
+           " of every layer" + (index == 0 ? ", and what is not divided: " : ": ") +
+           std::to_string(stage.weight_bytes) + " bytes of weights, " +
+           decimal(100 * stage.work, 0) + " % of the work";
+  } else if (stage.first.empty()) {
     text = "has no part: the link to it costs more than it saves";
   } else {
     const std::string places =
@@ -38,7 +44,7 @@ std::string group_plan_text(const GroupPlan& plan) {
   std::string text;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const GroupStage& stage = plan.stages[i];
-    text += std::to_string(i) + ", " + stage.device + ", " + stage_text(stage) + ".\n";
+    text += std::to_string(i) + ", " + stage.device + ", " + stage_text(plan, i) + ".\n";
   }
   if (plan.step_seconds > 0) {
     text += "estimated: " + decimal(1e3 * plan.step_seconds, 2) + " ms a token, " +

@@ -105,6 +105,16 @@ AdoptedDevice adopted_device(const vkf_adopted_device* adopted) {
   return made;
 }
 
+std::vector<Device> copies_of(const vkf_device* const* devices, size_t count) {
+  if (count != 0) need(devices, "devices");
+  std::vector<Device> copies;
+  for (size_t i = 0; i < count; ++i) {
+    need(devices[i], "devices");
+    copies.push_back(devices[i]->device);
+  }
+  return copies;
+}
+
 }  // namespace
 }  // namespace vkformer
 
@@ -193,15 +203,18 @@ vkf_status vkf_device_group_create(const vkf_device* const* devices, size_t coun
                                    const double* shares, int32_t lanes, vkf_device_group** group,
                                    vkf_error* error) {
   return make_handle(group, error, [&] {
-    if (count != 0) need(devices, "devices");
-    std::vector<Device> copies;
-    for (size_t i = 0; i < count; ++i) {
-      need(devices[i], "devices");
-      copies.push_back(devices[i]->device);
-    }
     DeviceGroupOptions options{.lanes = lanes};
     if (shares != nullptr) options.shares.assign(shares, shares + count);
-    return handle(vkf_device_group{take(DeviceGroup::create(copies, options))});
+    return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
+  });
+}
+
+vkf_status vkf_device_group_create_divided(const vkf_device* const* devices, size_t count,
+                                           int32_t lanes, vkf_device_group** group,
+                                           vkf_error* error) {
+  return make_handle(group, error, [&] {
+    const DeviceGroupOptions options{.lanes = lanes, .split = GroupSplit::kTensors};
+    return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
   });
 }
 

@@ -196,7 +196,7 @@ WeightLayoutPlan plan_chunks(const VulkanDevice& device, const ModelWeights& rea
 }
 
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
-                                        const ModelOptions& options) {
+                                        const ModelOptions& options, int64_t parts) {
   ModelWeights model;
   model.precision = options.precision;
   model.device_memory = options.device_memory;
@@ -218,6 +218,10 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
              open_request_adapters(files, options.request_adapters));
   VKF_CHECK(add_request_adapters(named, *model.checkpoint, table));
   for (const NamedAdapter& adapter : named) model.request_adapters.push_back(adapter.name);
+  if (parts > 1) {
+    if (packed) VKF_CHECK(check_stores_values(files, "[group] dividing its layers among devices"));
+    VKF_CHECK(model.family->divide(parts, table));
+  }
   const uint64_t most = packed ? kDeviceWeightsSlice : most_weight_bytes(caps, options);
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights, most));
   if (packed) {

@@ -41,9 +41,9 @@ struct ModelWeights {
   WeightTable table;                          // where there are adapters
   std::vector<std::string> request_adapters;  // names, in the order of their scales
 };
-// `caps`: of the device that is to bind them.
+// `caps`: of the device that is to bind them. `parts`: devices among which every layer is divided.
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
-                                        const ModelOptions& options);
+                                        const ModelOptions& options, int64_t parts = 1);
 
 // Where weights lie on a device, of those that `held` names (empty: all).
 WeightLayoutPlan plan_chunks(const VulkanDevice& device, const ModelWeights& read,

@@ -27,4 +27,14 @@ std::string place_of(const std::string& label) {
   return label.substr(0, end);
 }
 
+size_t member_of_part(const std::string& place) {
+  constexpr std::string_view kPart = "part.";
+  if (!place.starts_with(kPart)) return 0;
+  size_t part = 0;
+  for (size_t i = kPart.size(); i < place.size() && place[i] != '.'; ++i) {
+    part = 10 * part + static_cast<size_t>(place[i] - '0');
+  }
+  return part;
+}
+
 }  // namespace vkformer

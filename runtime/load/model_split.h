@@ -44,11 +44,15 @@ struct DeviceGroupState {
   std::vector<GroupMember> members;
   std::shared_ptr<DeviceLink> link;  // null: all members are of this process
   uint32_t lanes = 1;
+  GroupSplit split = GroupSplit::kLayers;
 };
 
 // A layer, or what stands before or after layers, by the label of its nodes: "decoder.3" of
 // "decoder.3.self.qkv".
 std::string place_of(const std::string& label);
+// The member of a place where layers are divided: "part.1" is member 1's, and all else, which is
+// not divided, the first's.
+size_t member_of_part(const std::string& place);
 
 struct ModelSplit {
   std::shared_ptr<const DeviceGroupState> group;

@@ -170,6 +170,61 @@ GroupStage stage_of(std::span<const SplitPlace> places, std::span<const uint64_t
   return stage;
 }
 
+// A step takes what the slowest member takes. Before each of its pieces of work a member hands its
+// sums to all others and gets theirs.
+Result<DividedPlan> plan_divided(std::span<const SplitPlace> places,
+                                 std::span<const uint64_t> weight_bytes,
+                                 std::span<const GroupMember> members) {
+  DividedPlan plan;
+  double all = 0, exchange = 0;
+  for (const SplitPlace& place : places) {
+    plan.member_of.push_back(member_of_part(place.name));
+    all += place.work;
+  }
+  for (size_t m = 0; m < members.size(); ++m) {
+    const GroupMember& member = members[m];
+    GroupStage stage{.device = member.name,
+                     .read_rate = member.speed.read_rate,
+                     .link_latency = member.next.latency,
+                     .link_rate = member.next.rate};
+    std::set<uint32_t> held;
+    double work = 0, dispatches = 0, visits = 0, handed = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (plan.member_of[i] != m) continue;
+      const SplitPlace& place = places[i];
+      if (stage.first.empty()) stage.first = place.name;
+      stage.last = place.name;
+      held.insert(place.weights.begin(), place.weights.end());
+      work += place.work;
+      dispatches += place.dispatches;
+      visits += place.visits;
+      handed = std::max(handed, place.handed);
+    }
+    for (const uint32_t weight : held) stage.weight_bytes += weight_bytes[weight];
+    if (static_cast<double>(stage.weight_bytes) >
+        kMostOfMemory * static_cast<double>(member.memory)) {
+      return Error{ErrorCode::kOutOfMemory,
+                   message({"[group] ", member.name, " has ", member.memory,
+                            " bytes left, of which weights may take nine tenths, but its part of "
+                            "every layer takes ",
+                            stage.weight_bytes,
+                            " bytes; add a device, or use a smaller format of the weights"})};
+    }
+    if (all > 0) stage.work = work / all;
+    const DeviceSpeed& speed = member.speed;
+    const double reading = speed.read_rate > 0 ? work / speed.read_rate : 0;
+    plan.step = std::max(plan.step, visits * speed.submit + dispatches * speed.launch + reading);
+    const double others = static_cast<double>(members.size() - 1);
+    if (visits > 0 && m + 1 < members.size()) {
+      const double message = member.next.seconds(handed / visits);
+      exchange = std::max(exchange, 2 * others * visits * message);
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+  plan.step += exchange;
+  return plan;
+}
+
 Result<SplitPlan> plan_ranges(std::span<const SplitPlace> places,
                               std::span<const uint64_t> weight_bytes,
                               std::span<const GroupMember> members, const SplitDemand& demand) {

@@ -17,6 +17,7 @@ struct SplitPlace {
   double work = 0;                // bytes of matrices that a pass reads there
   double multiplies = 0;          // of these matrices with one row
   double dispatches = 0;          // of a pass
+  double visits = 0;              // how often a pass comes to it
   double handed = 0;              // bytes a token that it and later places read of earlier ones
   double cache = 0;               // bytes a token of a text that a generation keeps there
 };
@@ -56,6 +57,17 @@ struct SplitPlan {
 Result<SplitPlan> plan_ranges(std::span<const SplitPlace> places,
                               std::span<const uint64_t> weight_bytes,
                               std::span<const GroupMember> members, const SplitDemand& demand);
+
+// A plan of layers that are divided among all members: the member of each place, and what it
+// estimates. An error names what a member has too little memory for.
+struct DividedPlan {
+  std::vector<size_t> member_of;   // by place
+  std::vector<GroupStage> stages;  // by member
+  double step = 0;                 // seconds from a token of a text to its next
+};
+Result<DividedPlan> plan_divided(std::span<const SplitPlace> places,
+                                 std::span<const uint64_t> weight_bytes,
+                                 std::span<const GroupMember> members);
 
 // What a member does that has this range; nothing where the range is empty.
 GroupStage stage_of(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,

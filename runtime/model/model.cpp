@@ -9,6 +9,12 @@ Status ModelFamily::prepare(const Checkpoint&) {
   return {};
 }
 
+Status ModelFamily::divide(int64_t, WeightTable&) {
+  return unsupported(message({"[group] the layers of a ", facts().architecture,
+                              " are not divided among devices; split by layers "
+                              "(DeviceGroupOptions::split, --split layers)"}));
+}
+
 std::vector<std::string> ModelFamily::input_names() const {
   return {};
 }

@@ -282,6 +282,10 @@ class ModelFamily {
   virtual Status prepare(const Checkpoint& checkpoint);
   // Rows depend on what the file holds where a head may be tied.
   virtual Result<WeightTable> weight_table(const Checkpoint& checkpoint) const = 0;
+  // From now on graphs divide the heads and feed-forward columns of every layer among `parts`
+  // devices. `table` gets the rows of all parts (blocks/stack_parts.h). Called once, after
+  // weight_table; kUnsupported where the layers are not divided.
+  virtual Status divide(int64_t parts, WeightTable& table);
 
   // Reads what this family takes beside what its SourceKind says (Longformer's global tokens), or
   // instead of it where that is kArrays or kWaveform: adds words for its own feeds, and to

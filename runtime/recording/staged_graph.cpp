@@ -30,7 +30,10 @@ void for_each_tensor(const Node& node, const Visit& visit) {
 Result<size_t> member_of(const ModelSplit& split, const Graph& graph, size_t index, size_t before) {
   const Node& node = graph.nodes()[index];
   const auto place = split.member_of.find(place_of_node(graph, index));
-  const size_t wanted = place == split.member_of.end() ? before : place->second;
+  size_t wanted = place == split.member_of.end() ? before : place->second;
+  if (split.plan.split == GroupSplit::kTensors) {
+    wanted = member_of_part(place_of_node(graph, index));
+  }
   const auto holds_all = [&](size_t member) {
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
       return id == kNoTensor || graph.tensor(id).kind != TensorKind::kConstant ||
@@ -57,19 +60,44 @@ Result<std::vector<Run>> runs_of(const LoadedModel& model, const Graph& graph) {
   return runs;
 }
 
-// What is handed from run to run is external from now on.
+// What is handed from run to run is external from now on. Values of one size of which one is no
+// longer read when the other is written have one name, and so one memory: divided layers hand over
+// two values each.
 void name_links(Graph& graph, const std::vector<Run>& runs, const char* name) {
-  std::vector<size_t> last(graph.tensors().size(), SIZE_MAX);  // run that had it last
+  constexpr size_t kNone = SIZE_MAX;
+  std::vector<size_t> first(graph.tensors().size(), kNone), last(first);  // runs that have it
+  std::vector<TensorId> links;  // by the run that writes them
   for (size_t r = 0; r < runs.size(); ++r) {
     for (size_t i = runs[r].begin; i < runs[r].end; ++i) {
       for_each_tensor(graph.nodes()[i], [&](TensorId id) {
-        const size_t before = std::exchange(last[id], r);
-        TensorDesc& desc = graph.tensor(id);
-        if (before == SIZE_MAX || before == r || desc.kind != TensorKind::kTemporary) return;
-        desc.kind = TensorKind::kExternal;
-        desc.name = message({"link.", name, ".", size_t{id}});
+        if (graph.tensor(id).kind != TensorKind::kTemporary) return;
+        if (first[id] == kNone) {
+          first[id] = r;
+          links.push_back(id);
+        }
+        last[id] = r;
       });
     }
+  }
+  struct Memory {
+    std::string name;
+    uint64_t bytes;
+    size_t until;  // the run that reads it last
+  };
+  std::vector<Memory> memories;
+  for (const TensorId id : links) {
+    if (first[id] == last[id]) continue;
+    TensorDesc& desc = graph.tensor(id);
+    const uint64_t bytes = tensor_bytes(desc);
+    auto memory = std::find_if(memories.begin(), memories.end(), [&](const Memory& m) {
+      return m.bytes == bytes && m.until < first[id];
+    });
+    if (memory == memories.end()) {
+      memory = memories.insert(memory, {message({"link.", name, ".", size_t{id}}), bytes, 0});
+    }
+    memory->until = last[id];
+    desc.kind = TensorKind::kExternal;
+    desc.name = memory->name;
   }
 }
 
@@ -161,6 +189,11 @@ Result<PlannedStage> plan_stage(const LoadedModel& model, const GroupMemory& mem
       buffer.bytes = std::max<uint64_t>(buffer.bytes, found->second);
     }
   }
+  // What the host writes once is a member's, whichever of its stages reads it.
+  const auto before = cut.runs.begin() + static_cast<ptrdiff_t>(index);
+  if (std::any_of(cut.runs.begin(), before, [&](const Run& r) { return r.member == run.member; })) {
+    return stage;
+  }
   stage.planned->feeds = source.builder->feeds();
   stage.planned->words = source.builder->words();
   return stage;
@@ -228,18 +261,40 @@ Status StagedGraph::submit(GroupMemory& memory, RecordingPart part,
   const auto cut =
       std::find_if(stages_.begin(), stages_.end(), [](const Stage& s) { return s.cut; });
   const auto at_cut = static_cast<size_t>(cut - stages_.begin());
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    const Stage& stage = stages_[i];
-    RecordingPart own = RecordingPart::kAll;
-    if (part == RecordingPart::kBeforeCut && i > at_cut) break;
-    if (part == RecordingPart::kAfterCut && i < at_cut) continue;
-    if (i == at_cut) own = part;
-    VKF_CHECK(memory.bring(stage.uses, stage.member));
-    std::vector<RecordingRange> ranges;
-    if (stage.graph) ranges.push_back(stage.graph->part(own));
-    VKF_CHECK(memory.submit(stage.member, ranges, stage.written, reads));
+  const size_t first = part == RecordingPart::kAfterCut ? at_cut : 0;
+  const size_t last =
+      part == RecordingPart::kBeforeCut ? std::min(at_cut + 1, stages_.size()) : stages_.size();
+  for (size_t begin = first; begin < last;) {
+    const size_t end = end_of_wave(begin, last);
+    // A member that runs already would make others wait for what it had before.
+    for (size_t i = begin; i < end; ++i) {
+      VKF_CHECK(memory.bring(stages_[i].uses, stages_[i].member));
+    }
+    for (size_t i = begin; i < end; ++i) {
+      const Stage& stage = stages_[i];
+      std::vector<RecordingRange> ranges;
+      if (stage.graph) {
+        ranges.push_back(stage.graph->part(i == at_cut ? part : RecordingPart::kAll));
+      }
+      VKF_CHECK(memory.submit(stage.member, ranges, stage.written, reads));
+    }
+    begin = end;
   }
   return {};
+}
+
+size_t StagedGraph::end_of_wave(size_t begin, size_t end) const {
+  std::set<size_t> members = {stages_[begin].member};
+  std::set<std::string> written(stages_[begin].written.begin(), stages_[begin].written.end());
+  size_t next = begin + 1;
+  for (; next < end; ++next) {
+    const Stage& stage = stages_[next];
+    const bool reads = std::any_of(stage.uses.begin(), stage.uses.end(),
+                                   [&](const auto& name) { return written.count(name) != 0; });
+    if (reads || !members.insert(stage.member).second) break;
+    written.insert(stage.written.begin(), stage.written.end());
+  }
+  return next;
 }
 
 }  // namespace vkformer

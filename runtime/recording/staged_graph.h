@@ -53,10 +53,15 @@ class StagedGraph {
   RecordedGraph& only() { return *stages_[0].graph; }
   const RecordedGraph& only() const { return *stages_[0].graph; }
 
-  // Submits `part` of the stages, one after the other, to their members; of a model that is split.
+  // Submits `part` of the stages to their members; of a model that is split. Stages that follow
+  // each other at different members, and of which none reads what another one writes, run at the
+  // same time.
   Status submit(GroupMemory& memory, RecordingPart part, std::span<const TensorPart> reads) const;
 
  private:
+  // After the last of the stages from `begin` on, before `end`, that run at the same time.
+  size_t end_of_wave(size_t begin, size_t end) const;
+
   std::vector<Stage> stages_;
 };
 

@@ -33,6 +33,11 @@ Status check_options(size_t members, const DeviceGroupOptions& options) {
     return invalid_argument(message({"[group] got ", options.shares.size(), " shares for ", members,
                                      " devices; give one for each, or none"}));
   }
+  if (options.split == GroupSplit::kTensors && !options.shares.empty()) {
+    return invalid_argument(
+        "[group] shares are given, but a split by tensors divides every layer evenly; omit the "
+        "shares, or split by layers");
+  }
   for (const double share : options.shares) {
     if (std::isfinite(share) && share > 0) continue;
     return invalid_argument(
@@ -55,7 +60,21 @@ Result<GroupMember> member_of_device(const std::shared_ptr<VulkanDevice>& device
 }
 
 uint32_t lanes_of(size_t members, const DeviceGroupOptions& options) {
-  return static_cast<uint32_t>(options.lanes > 0 ? static_cast<size_t>(options.lanes) : members);
+  if (options.lanes > 0) return static_cast<uint32_t>(options.lanes);
+  return options.split == GroupSplit::kTensors ? 1 : static_cast<uint32_t>(members);
+}
+
+// Every member computes what is between the parts of a layer: another driver's roundings would be
+// other values there.
+Status check_alike(const DeviceGroupState& group) {
+  if (group.split != GroupSplit::kTensors) return {};
+  for (const GroupMember& member : group.members) {
+    if (member.name == group.members[0].name) continue;
+    return unsupported(message({"[group] a split by tensors is for devices alike, but one is ",
+                                group.members[0].name, " and another ", member.name,
+                                "; split by layers (DeviceGroupOptions::split, --split layers)"}));
+  }
+  return {};
 }
 
 // What a process tells the others of its device. All have the same machine's byte order.
@@ -139,6 +158,8 @@ Result<std::shared_ptr<const DeviceGroupState>> make_group(
     group->members.push_back(std::move(member));
   }
   group->lanes = lanes_of(devices.size(), options);
+  group->split = options.split;
+  VKF_CHECK(check_alike(*group));
   return std::shared_ptr<const DeviceGroupState>(std::move(group));
 }
 
@@ -171,6 +192,8 @@ Result<std::shared_ptr<const DeviceGroupState>> make_linked_group(
   }
   group->link = std::move(link);
   group->lanes = lanes_of(count, options);
+  group->split = options.split;
+  VKF_CHECK(check_alike(*group));
   return std::shared_ptr<const DeviceGroupState>(std::move(group));
 }
 
@@ -224,11 +247,36 @@ Status check_same_model(const ModelWeights& read, const FileStore& files,
   return {};
 }
 
+namespace {
+
+Result<ModelSplit> plan_tensor_split(const std::vector<SplitPlace>& places,
+                                     std::span<const uint64_t> bytes,
+                                     std::shared_ptr<const DeviceGroupState> group) {
+  VKF_ASSIGN(DividedPlan plan, plan_divided(places, bytes, group->members));
+  ModelSplit split;
+  split.plan.split = GroupSplit::kTensors;
+  split.plan.stages = std::move(plan.stages);
+  split.plan.step_seconds = plan.step;
+  split.plan.tokens_per_second = plan.step > 0 ? 1 / plan.step : 0;
+  split.held.assign(group->members.size(), std::vector<bool>(bytes.size()));
+  for (size_t i = 0; i < places.size(); ++i) {
+    split.member_of.emplace(places[i].name, plan.member_of[i]);
+    for (const uint32_t weight : places[i].weights) split.held[plan.member_of[i]][weight] = true;
+  }
+  split.group = std::move(group);
+  return split;
+}
+
+}  // namespace
+
 Result<ModelSplit> plan_split(const ModelWeights& read,
                               std::shared_ptr<const DeviceGroupState> group) {
   VKF_ASSIGN(const std::vector<SplitPlace> places, split_places(*read.family, read.weights));
   std::vector<uint64_t> bytes;
   for (const PackedWeight& weight : read.weights) bytes.push_back(weight.bytes);
+  if (group->split == GroupSplit::kTensors) {
+    return plan_tensor_split(places, bytes, std::move(group));
+  }
   const std::vector<GroupMember>& members = group->members;
   // Devices of one process were named one by one, and shares are for each: all have a part then.
   SplitDemand demand{.lanes = group->lanes};

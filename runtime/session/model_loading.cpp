@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/handle_access.h"
+#include "base/message.h"
 #include "ops/matmul_dots.h"
 #include "recording/arithmetic_proof.h"
 #include "recording/dot_proof.h"
@@ -36,13 +37,29 @@ Status check_precision(const ModelWeights& read) {
       "precision 'f32'.");
 }
 
+// Layers that are divided add up in another order than whole ones.
+Status check_divided_precision(Precision precision) {
+  if (precision == Precision::kF32 || precision == Precision::kF16) return {};
+  const char* reason =
+      precision == Precision::kReproducible
+          ? "' has the same bits everywhere, but the order of sums of a split by tensors depends "
+            "on the number of devices"
+          : "' is not computed by divided layers";
+  return unsupported(message({"[precision] '", choice_name(precision), reason,
+                              "; split by layers (DeviceGroupOptions::split, --split layers), or "
+                              "choose the precision 'f32'"}));
+}
+
 Result<std::shared_ptr<const LoadedModel>> load_split_model(
     std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
     const ModelOptions& options) {
   for (const GroupMember& member : group->members) {
     if (member.device) VKF_CHECK(prove_precision(member.device, options.precision));
   }
-  VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options));
+  const bool divided = group->split == GroupSplit::kTensors;
+  if (divided) VKF_CHECK(check_divided_precision(options.precision));
+  const auto parts = static_cast<int64_t>(divided ? group->members.size() : 1);
+  VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options, parts));
   VKF_CHECK(check_precision(read));
   VKF_CHECK(check_same_model(read, files, *group));
   VKF_ASSIGN(ModelSplit split, plan_split(read, std::move(group)));

@@ -50,8 +50,10 @@ class Places {
     const FusedGraph fused = fuse(graph, DeviceCaps{}, Precision::kF32);
     size_t at = 0;
     for (size_t i = 0; i < fused.graph.nodes().size(); ++i) {
+      const size_t before = at;
       at = place_index(place_of_node(fused.graph, i), at, false);
       ++places_[at].dispatches;
+      if (i == 0 || at != before) ++places_[at].visits;
     }
   }
 

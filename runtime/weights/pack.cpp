@@ -28,8 +28,19 @@ Status store_half(std::span<std::byte> out, size_t index, float value, const std
   return {};
 }
 
-// Which of our rows each row of the stacked sources becomes, expert by expert.
+constexpr uint32_t kNoRow = ~0u;
+
+// Which of our rows each row of the stacked sources becomes, expert by expert; kNoRow: none, in the
+// part of a matrix.
 std::vector<uint32_t> destinations(const WeightRow& row) {
+  if (row.part) {
+    std::vector<uint32_t> to(static_cast<size_t>(row.part->whole_rows), kNoRow);
+    for (uint32_t r = 0; r < row.part->rows.size(); ++r) {
+      const uint32_t whole = row.part->rows[r];
+      to[row.row_order.empty() ? whole : row.row_order[whole]] = r;
+    }
+    return to;
+  }
   const auto matrices = static_cast<uint32_t>(std::max<int64_t>(1, row.experts));
   const auto rows = static_cast<uint32_t>(matrix_rows(row));
   const uint32_t filled = static_cast<uint32_t>(row.rows) / matrices;
@@ -150,7 +161,12 @@ SourceStrides strides_of(const PackedWeight& weight, const TensorView& source) {
   if (weight.row.axes == WeightRow::Axes::kInOut) {
     return {1, static_cast<size_t>(columns_of(weight.row, source))};
   }
-  return {static_cast<size_t>(weight.row.width), 1};
+  return {static_cast<size_t>(stored_width(weight.row)), 1};
+}
+
+// The first input feature of the source that the weight has.
+size_t first_input(const PackedWeight& weight) {
+  return weight.row.part ? static_cast<size_t>(weight.row.part->first_input) : 0;
 }
 
 // Is the source quantized already, along K and in the weight's format?
@@ -166,7 +182,7 @@ Status pack_stored(const PackedWeight& weight, const TensorView& source, size_t 
                    std::span<std::byte> out) {
   const auto width = static_cast<size_t>(weight.row.width);
   for (size_t first = 0; first < width; first += kBlockSteps) {
-    const WeightBlock block = quantised_block(source, n, first);
+    const WeightBlock block = quantised_block(source, n, first_input(weight) + first);
     if (!std::isfinite(block.scale) || !std::isfinite(block.minimum)) {
       return invalid_file(
           message({"[", weight.row.name, "] has a block of weights whose scale is ", block.scale,
@@ -184,7 +200,8 @@ Status pack_blocks(const PackingMatrix& matrix, size_t column, std::span<std::by
   const auto n = static_cast<size_t>(part->first + index);
   const float scale = matrix.affine.scale(part->stacked + index);
   const auto width = static_cast<size_t>(weight.row.width);
-  if (has_blocks(weight, part->view) && scale == 1.0f) {
+  const size_t begin = first_input(weight);
+  if (has_blocks(weight, part->view) && scale == 1.0f && begin % kBlockSteps == 0) {
     return pack_stored(weight, part->view, part->base / width + n, column, out);
   }
   const SourceStrides strides = strides_of(weight, part->view);
@@ -192,7 +209,8 @@ Status pack_blocks(const PackingMatrix& matrix, size_t column, std::span<std::by
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
   for (size_t first = 0; first < width; first += together) {
     const std::span<float> some(values.data(), std::min(together, width - first));
-    read_elements(part->view, part->base + n * strides.n + first * strides.k, strides.k, some);
+    const size_t from = part->base + n * strides.n + (begin + first) * strides.k;
+    read_elements(part->view, from, strides.k, some);
     for (float& value : some) value *= scale;
     if (!fits_blocks(some, weight.format)) {
       return unsupported(
@@ -212,7 +230,8 @@ Status pack_floats(const PackingMatrix& matrix, size_t column, size_t first, std
   const auto& [part, index] = matrix.columns[column];
   const SourceStrides strides = strides_of(weight, part->view);
   const auto n = static_cast<size_t>(part->first + index);
-  read_elements(part->view, part->base + n * strides.n + first * strides.k, strides.k, line);
+  const size_t from = part->base + n * strides.n + (first_input(weight) + first) * strides.k;
+  read_elements(part->view, from, strides.k, line);
   const float scale = matrix.affine.scale(part->stacked + index);
   if (scale != 1.0f) {
     for (float& value : line) value *= scale;

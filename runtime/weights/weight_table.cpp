@@ -70,7 +70,7 @@ Status check_vector(const Checkpoint& checkpoint, const std::string& name, const
 int64_t rows_of_source(const WeightRow& row, size_t index) {
   const size_t sources = sources_of_matrix(row);
   if (!row.source_rows.empty()) return row.source_rows[index % sources];
-  return matrix_rows(row) / static_cast<int64_t>(sources);
+  return stored_rows(row) / static_cast<int64_t>(sources);
 }
 
 // A convolution's (out, in, kernel...) is a matrix (out, in * kernel).
@@ -82,7 +82,7 @@ Shape matrix_shape(const Shape& shape) {
 Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
   for (size_t i = 0; i < row.sources.size(); ++i) {
     VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.sources[i], row));
-    Shape wanted = {rows_of_source(row, i), row.width};
+    Shape wanted = {rows_of_source(row, i), stored_width(row)};
     if (row.axes == WeightRow::Axes::kInOut) std::swap(wanted[0], wanted[1]);
     const bool stacked = row.stack == WeightRow::Stack::kStacked;
     if (view->blocks != nullptr && view->blocks->coded != nullptr &&
@@ -203,8 +203,9 @@ std::optional<std::vector<MatrixFormat>> formats_of_panels(const WeightRow& row,
     of_rows.insert(of_rows.end(), static_cast<size_t>(view.shape[0]), source_format(view));
   }
   std::vector<MatrixFormat> panels;
-  for (size_t column = 0; column < of_rows.size(); ++column) {
-    const MatrixFormat own = of_rows[row.row_order.empty() ? column : row.row_order[column]];
+  for (size_t column = 0; column < static_cast<size_t>(row.rows); ++column) {
+    const size_t whole = row.part ? row.part->rows[column] : column;
+    const MatrixFormat own = of_rows[row.row_order.empty() ? whole : row.row_order[whole]];
     if (column % kPanelColumns == 0) panels.push_back(own);
     if (panels.back() != own) return {};
   }
@@ -267,6 +268,21 @@ void add_linear_slices(const WeightRow& row, const std::vector<FormatRun>& runs,
   }
 }
 
+// A part whose inputs begin within what is quantized together would have other weights than the
+// undivided matrix.
+Status check_part(const PackedWeight& weight) {
+  const WeightRow& row = weight.row;
+  if (!row.part || row.width == row.part->whole_width || !is_quantised(weight.format)) return {};
+  const auto together = static_cast<int64_t>(quantised_together(weight.format));
+  if (row.width % together == 0) return {};
+  return unsupported(
+      message({"[", row.name, "] has ", row.part->whole_width,
+               " input features, of which each device gets ", row.width, ", but ",
+               format_name(weight.format), " quantizes ", together,
+               " together; use another number of devices, other weights (ModelOptions::weights, "
+               "--weights), or split by layers (DeviceGroupOptions::split, --split layers)"}));
+}
+
 PackedWeight plain_layout(const WeightRow& row) {
   PackedWeight packed{.row = row, .columns = row.width};
   const int64_t rows = row.layout == WeightLayout::kNorm ? 2 : row.rows;
@@ -298,6 +314,14 @@ int64_t matrix_rows(const WeightRow& row) {
   return row.experts > 0 ? row.expert_rows : row.rows;
 }
 
+int64_t stored_rows(const WeightRow& row) {
+  return row.part ? row.part->whole_rows : matrix_rows(row);
+}
+
+int64_t stored_width(const WeightRow& row) {
+  return row.part ? row.part->whole_width : row.width;
+}
+
 Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
                                                   const Checkpoint& checkpoint, WeightFormat format,
                                                   uint64_t most_bytes) {
@@ -310,7 +334,9 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
     }
     VKF_CHECK(check_row(checkpoint, row));
     if (row.layout == WeightLayout::kLinear) {
+      const size_t first = resolved.size();
       add_linear_slices(row, formats_of(row, &checkpoint, format), most_bytes, resolved);
+      for (size_t i = first; i < resolved.size(); ++i) VKF_CHECK(check_part(resolved[i]));
     } else {
       resolved.push_back(plain_layout(row));
     }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,14 @@ enum class WeightLayout : uint8_t {
 struct MadeMatrix {
   std::vector<float> values;  // (N, K)
   std::vector<float> bias;    // (N), or empty where the row has none
+};
+
+// What one of several devices has of a kLinear that is divided among them.
+struct MatrixPart {
+  int64_t whole_rows = 0;      // N of the undivided matrix;
+  int64_t whole_width = 0;     // its K.
+  std::vector<uint32_t> rows;  // Of its rows, in the order of ours.
+  int64_t first_input = 0;     // Of its K; ours follow from there on.
 };
 
 // One row: logical name, source names, axes, shape.
@@ -74,11 +83,17 @@ struct WeightRow {
   std::vector<Shape> source_shapes = {};  // of the sources, then of the biases
   // kExact: in f32 whatever format is asked for, and multiplied so (routers).
   enum class Format : uint8_t { kAsked, kExact } format = Format::kAsked;
+  // Of a kLinear of one matrix from files: `rows` and `width` are the part's, and row_order is the
+  // undivided matrix's. Absent: the row is all of it.
+  std::optional<MatrixPart> part = {};
 };
 
 // Sources that make up one matrix, and its rows: of an expert, or of all.
 size_t sources_of_matrix(const WeightRow& row);
 int64_t matrix_rows(const WeightRow& row);
+// Rows and inputs of the matrix that the sources make up, divided or not.
+int64_t stored_rows(const WeightRow& row);
+int64_t stored_width(const WeightRow& row);
 
 struct WeightTable {
   std::vector<WeightRow> rows;

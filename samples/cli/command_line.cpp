@@ -77,6 +77,10 @@ void add_group_options(CLI::App& command, CommonOptions& common) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Device");
+  add_choice<GroupSplit>(command, "--split", common.split,
+                         "what each of --devices has, or each process of mpirun: some layers, or "
+                         "some heads and feed-forward columns of every layer")
+      ->group("Device");
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -196,6 +200,10 @@ Status set_group(const Result<DeviceGroup>& group, const CommonOptions& common,
   return {};
 }
 
+DeviceGroupOptions group_options(const CommonOptions& common) {
+  return {.shares = common.shares, .split = common.split};
+}
+
 }  // namespace
 
 std::string device_of_rank(const CommonOptions& common) {
@@ -221,10 +229,14 @@ Status add_group(const CommonOptions& common, ModelOptions& options) {
   if (rank_link()) {
     const Result<Device> own = open_device(common);
     if (!own) return own.error();
-    return set_group(DeviceGroup::create_linked(*own, rank_link(), {.shares = common.shares}),
-                     common, options);
+    return set_group(DeviceGroup::create_linked(*own, rank_link(), group_options(common)), common,
+                     options);
   }
   if (common.devices.empty()) {
+    if (common.split != GroupSplit::kLayers) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "[--split] divides a model among several devices; name them with --devices."};
+    }
     if (common.shares.empty()) return {};
     return Error{ErrorCode::kInvalidArgument,
                  "[--shares] share out a model among several devices; name them with --devices."};
@@ -235,7 +247,7 @@ Status add_group(const CommonOptions& common, ModelOptions& options) {
     if (!device) return device.error();
     devices.push_back(*device);
   }
-  return set_group(DeviceGroup::create(devices, {.shares = common.shares}), common, options);
+  return set_group(DeviceGroup::create(devices, group_options(common)), common, options);
 }
 
 Result<Model> load_model(const CommonOptions& common, const Device& device,

@@ -30,6 +30,7 @@ struct CommonOptions {
   // Of --devices and --shares: who holds a model together; less than two: one device does.
   std::vector<std::string> devices;
   std::vector<double> shares;
+  GroupSplit split = GroupSplit::kLayers;
 
   Progress::Show progress() const {
     return quiet ? Progress::Show::kNever : Progress::Show::kIfTerminal;

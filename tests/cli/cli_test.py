@@ -222,6 +222,16 @@ class GenerateTest(CliTest):
         together = self.expect_ok(run(*arguments, "--quiet"))
         self.assertEqual(together, self.expect_ok(run_on_device("generate", cli_support.MODEL, "attention")))
 
+    def test_divided_layers(self):
+        device = os.environ.get("VKFORMER_TEST_DEVICE", "0")
+        plays = os.path.join(os.path.dirname(cli_support.MODEL), "shakespeare")
+        options = ("To be", "--max-new-tokens", "6", "--temperature", "0", "--quiet")
+        together = self.expect_ok(run("generate", plays, *options, "--devices", f"{device},{device}", "--split", "tensors"))
+        self.assertEqual(together, self.expect_ok(run_on_device("generate", plays, *options)))
+        refused = run("generate", cli_support.MODEL, "all", "--devices", f"{device},{device}", "--split", "tensors")
+        self.expect_failure(refused, 1, "not divided among devices", "--split layers")
+        self.expect_failure(run_on_device("generate", plays, "all", "--split", "tensors"), 1, "--devices")
+
     def test_several_sequences(self):
         answer = json.loads(self.lines("read", "--beams", "4", "--return-sequences", "3",
                                        "--json")[0])

@@ -38,6 +38,19 @@ for kind in "${!runs[@]}"; do
   done
 done
 
+# Layers that are divided give the same texts, and each process has its part of them.
+for kind in greedy beams; do
+  read -ra extra <<<"${runs[$kind]}"
+  rm -f alone.jsonl
+  "$program" generate "$model" --input lines.txt --output alone.jsonl "${extra[@]}" --quiet
+  ranks 2 "$program" generate "$model" --input lines.txt --output out.jsonl "${extra[@]}" --split tensors 2>log.txt ||
+    { cat log.txt; fail "$kind with divided layers"; }
+  cmp alone.jsonl out.jsonl || fail "$kind with divided layers gives other texts"
+  grep -q 'has part 2 of 2 of every layer' log.txt || { cat log.txt; fail "no plan of divided layers"; }
+  rm out.jsonl
+  echo "$kind, layers divided by 2 processes: the texts of one"
+done
+
 # Every process has a part of the weights, where shares say so.
 ranks 2 "$program" generate "$model" "once" --max-new-tokens 2 --shares 1,1 >out.txt 2>log.txt
 [ "$(grep -c 'bytes of weights' log.txt)" = 2 ] || { cat log.txt; fail "no plan of two processes"; }

@@ -34,6 +34,26 @@ Model split_model(const std::string& name, const DeviceGroupOptions& options) {
   return std::move(model).value();
 }
 
+// Every layer divided among `members`.
+Result<Model> divided_model(const std::string& name, size_t members, ModelOptions options = {}) {
+  std::vector<Device> devices;
+  for (size_t i = 0; i < members; ++i) {
+    auto device = Device::create(test_device_options());
+    if (!device) return device.error();
+    devices.push_back(std::move(device).value());
+  }
+  const auto group = DeviceGroup::create(devices, {.split = GroupSplit::kTensors});
+  if (!group) return group.error();
+  options.group = *group;
+  return Model::load(devices[0], golden_case(name).path("model"), options);
+}
+
+void check_refused(const Result<Model>& model, const std::string& reason) {
+  REQUIRE(!model.ok());
+  CHECK(model.error().code == ErrorCode::kUnsupported);
+  CHECK_MESSAGE(model.error().message.find(reason) != std::string::npos, model.error().message);
+}
+
 void check_equal(const Generation& split, const Generation& whole) {
   REQUIRE(split.size() == whole.size());
   for (size_t i = 0; i < whole.size(); ++i) {
@@ -214,6 +234,45 @@ TEST_SUITE("cpu") {
     CHECK(plan.error().code == ErrorCode::kUnsupported);
   }
 
+  TEST_CASE("divided layers take what the slowest part and the exchange of sums take") {
+    const std::vector<SplitPlace> places = {
+        {.name = "embed", .weights = {0}, .dispatches = 1, .visits = 1},
+        {.name = "part.0", .weights = {1}, .work = 100, .dispatches = 10, .visits = 4, .handed = 0},
+        {.name = "part.1",
+         .weights = {2},
+         .work = 100,
+         .dispatches = 10,
+         .visits = 4,
+         .handed = 80},
+        {.name = "head", .weights = {3}, .work = 200, .dispatches = 1, .visits = 1}};
+    const std::vector<uint64_t> bytes = {10, 100, 100, 200};
+    std::vector<GroupMember> members(2);
+    for (GroupMember& member : members) {
+      member = {.device = nullptr,
+                .name = "a",
+                .speed = {.read_rate = 100, .launch = 0.1, .submit = 0.5},
+                .memory = 10000};
+    }
+    auto plan = plan_divided(places, bytes, members);
+    REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+    CHECK(plan->member_of == std::vector<size_t>{0, 0, 1, 0});
+    CHECK(plan->stages[0].weight_bytes == 310);
+    CHECK(plan->stages[1].weight_bytes == 100);
+    CHECK(plan->stages[1].work == doctest::Approx(0.25));
+    // 6 submits, 12 dispatches and 300 bytes at the first.
+    CHECK(plan->step == doctest::Approx(3 + 1.2 + 3));
+    members[1].memory = 110;
+    plan = plan_divided(places, bytes, members);
+    REQUIRE(!plan.ok());
+    CHECK(plan.error().code == ErrorCode::kOutOfMemory);
+  }
+
+  TEST_CASE("the place of a divided layer's nodes is the part's") {
+    CHECK(place_of("part.1.decoder.3.self.qkv") == "part.1");
+    CHECK(member_of_part("part.12") == 12);
+    CHECK(member_of_part("decoder.norm") == 0);
+  }
+
   TEST_CASE("a slow link leaves a member out, a fast one does not") {
     const EightLayers model;  // a step reads 800 bytes
     std::vector<GroupMember> members(2);
@@ -268,6 +327,64 @@ TEST_SUITE("model") {
       drawn.sampling.seed = 11;
       check_equal(generate(together, rows, drawn), generate(alone, rows, drawn));
     }
+  }
+
+  TEST_CASE("generations of divided layers have the tokens of whole ones") {
+    if (!have_test_device()) return;
+    for (const char* name : {"llama-gqa", "gpt2-base"}) {
+      CAPTURE(name);
+      const Model& whole = golden_model(name);
+      const auto divided = divided_model(name, 2);
+      REQUIRE_MESSAGE(divided.ok(), divided.error().message);
+      for (const GroupStage& stage : divided->group_plan().stages)
+        CHECK(stage.weight_bytes < whole.weight_bytes());
+      Session alone = make_session(whole), together = make_session(*divided);
+      const Rows rows = random_rows(whole, 5, 7);
+      for (const int beams : {1, 3}) {
+        CAPTURE(beams);
+        const GenerateOptions options =
+            options_for(alone, beams, 9, alone.generation_defaults().eos);
+        check_equal(generate(together, rows, options), generate(alone, rows, options));
+      }
+    }
+  }
+
+  TEST_CASE("a batch with a prefix cache on divided layers has the tokens of whole ones") {
+    if (!have_test_device()) return;
+    const auto divided = divided_model("llama-gqa", 2);
+    REQUIRE_MESSAGE(divided.ok(), divided.error().message);
+    SessionOptions kept;
+    kept.prefix_reuse = true;
+    auto session = Session::create(*divided, kept);
+    REQUIRE(session.ok());
+    Session alone = make_session(golden_model("llama-gqa"));
+    const Rows rows = random_rows(*divided, 2, 3);
+    const GenerateOptions options = options_for(alone, 1, 8, {});
+    const Generation expected = generate(alone, rows, options);
+    check_equal(generate(*session, rows, options), expected);
+    check_equal(generate(*session, rows, options), expected);
+  }
+
+  TEST_CASE("processes that divide layers have the tokens of the whole model") {
+    if (!have_test_device()) return;
+    for (const AtMember& own : generate_at_members(2, {.split = GroupSplit::kTensors})) {
+      CHECK(own.bytes < golden_model("llama-gqa").weight_bytes());
+      CHECK(own.bytes > 0);
+    }
+  }
+
+  TEST_CASE("what cannot be divided is refused, with a reason") {
+    if (!have_test_device()) return;
+    check_refused(divided_model("bart-base", 2), "not divided among devices");
+    check_refused(divided_model("bloom-alibi", 2), "biases by distance");
+    check_refused(divided_model("llama-gqa", 3), "cannot be divided evenly among 3 devices");
+    check_refused(divided_model("llama-gqa", 2, {.precision = Precision::kReproducible}),
+                  "split by tensors");
+    const Device& device = *test_device();
+    const auto shares =
+        DeviceGroup::create({device, device}, {.shares = {1, 1}, .split = GroupSplit::kTensors});
+    REQUIRE(!shares.ok());
+    CHECK(shares.error().message.find("evenly") != std::string::npos);
   }
 
   TEST_CASE("requests of a batch on a split model have the tokens of the whole one") {

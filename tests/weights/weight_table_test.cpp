@@ -109,6 +109,68 @@ WeightRow linear(int64_t rows, int64_t width, std::vector<std::string> sources,
 }  // namespace
 
 TEST_SUITE("cpu") {
+  TEST_CASE("weights: a part of the rows of a matrix has their values and biases") {
+    Opened opened;
+    open(opened, {{"w", counting(DType::kF32, {6, 3})}, {"b", counting(DType::kF32, {6}, 100)}});
+    WeightRow row = linear(2, 3, {"w"}, {"b"});
+    row.row_order = {5, 4, 3, 2, 1, 0};
+    row.part = MatrixPart{.whole_rows = 6, .whole_width = 3, .rows = {1, 3}};
+    const auto weights = resolve(opened, {.rows = {row}});
+    REQUIRE(weights.size() == 1);
+    CHECK(weights[0].columns == 2);
+    const auto bytes = packed_bytes(opened, weights[0]);
+    for (size_t k = 0; k < 3; ++k) {
+      CHECK(matrix_at(weights[0], bytes, k, 0) == static_cast<float>(4 * 3 + k + 1));
+      CHECK(matrix_at(weights[0], bytes, k, 1) == static_cast<float>(2 * 3 + k + 1));
+      CHECK(matrix_at(weights[0], bytes, k, 2) == 0);
+    }
+    CHECK(float_at(bytes, weights[0].bias_offset) == 104);
+    CHECK(float_at(bytes, weights[0].bias_offset + 1) == 102);
+  }
+
+  TEST_CASE("weights: a part of the inputs of a matrix is what a matrix of them alone is") {
+    Tensor whole = counting(DType::kF32, {70, 512}), part = Tensor::zeros(DType::kF32, {70, 256});
+    Tensor turned = Tensor::zeros(DType::kF32, {512, 70});
+    for (size_t n = 0; n < 70; ++n) {
+      std::memcpy(part.bytes.data() + 4 * n * 256, whole.bytes.data() + 4 * (n * 512 + 256), 1024);
+      for (size_t k = 0; k < 512; ++k) {
+        std::memcpy(turned.bytes.data() + 4 * (k * 70 + n), whole.bytes.data() + 4 * (n * 512 + k),
+                    4);
+      }
+    }
+    Opened opened;
+    open(opened, {{"whole", whole}, {"part", part}, {"turned", turned}});
+    WeightRow divided = linear(70, 256, {"whole"});
+    divided.part = MatrixPart{.whole_rows = 70, .whole_width = 512, .rows = {}, .first_input = 256};
+    for (uint32_t i = 0; i < 70; ++i) divided.part->rows.push_back(i);
+    WeightRow columns = divided;
+    columns.sources = {"turned"};
+    columns.axes = WeightRow::Axes::kInOut;
+    const WeightTable table{.rows = {divided, columns, linear(70, 256, {"part"})}};
+    for (WeightFormat format : {WeightFormat::kF32, WeightFormat::kQ8, WeightFormat::kQ4K}) {
+      CAPTURE(choice_name(format));
+      const auto weights = resolve(opened, table, format);
+      REQUIRE(weights.size() == 3);
+      const auto alone = packed_bytes(opened, weights[2]);
+      CHECK(packed_bytes(opened, weights[0]) == alone);
+      CHECK(packed_bytes(opened, weights[1]) == alone);
+    }
+  }
+
+  TEST_CASE("weights: a part that begins within a quantization block is refused") {
+    Opened opened;
+    open(opened, {{"w", counting(DType::kF32, {64, 96})}});
+    WeightRow row = linear(64, 48, {"w"});
+    row.part = MatrixPart{.whole_rows = 64, .whole_width = 96, .rows = {}, .first_input = 48};
+    for (uint32_t i = 0; i < 64; ++i) row.part->rows.push_back(i);
+    const auto resolved = resolve_weights({.rows = {row}}, *opened.checkpoint, WeightFormat::kQ8);
+    REQUIRE_FALSE(resolved.ok());
+    CHECK(resolved.error().code == ErrorCode::kUnsupported);
+    CHECK_MESSAGE(contains(resolved.error().message, "quantizes 32 together"),
+                  resolved.error().message);
+    CHECK(resolve(opened, {.rows = {row}}, WeightFormat::kF16)[0].format == MatrixFormat::kF16);
+  }
+
   TEST_CASE("weights: matrices are transposed into panels, widened from every float type") {
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
       for (WeightFormat format :

@@ -91,6 +91,21 @@ namespace Vkformer
                 Handle = made;
             }
         }
+
+        private DeviceGroup(VkfDeviceGroupHandle made) { Handle = made; }
+
+        /// <summary>Of devices alike, which divide the heads and feed-forward columns of every layer evenly.
+        /// `lanes`: parts of a batch under way at once; 0: 1.</summary>
+        public static DeviceGroup Divided(IReadOnlyList<Device> devices, int lanes = 0)
+        {
+            if (devices == null) throw new ArgumentNullException("devices");
+            using (var arena = new Arena())
+            {
+                VkfDeviceGroupHandle made;
+                Library.Check(Native.vkf_device_group_create_divided(arena.Handles(devices.Select(one => one.Handle).ToArray()), (UIntPtr)devices.Count, lanes, out made, Library.Error));
+                return new DeviceGroup(made);
+            }
+        }
     }
 
     /// <summary>What is worth enabling before an application makes its VkDevice; keep it until the device was made and

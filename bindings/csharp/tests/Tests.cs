@@ -199,6 +199,9 @@ internal static unsafe class Tests
         Fails(() => new Model(device, Source.Pack("/nowhere.vkfpack")));
         Throws<ArgumentException>(() => new DeviceGroup(new[] { device, device }, new[] { 2.0 }));
         Fails(() => new DeviceGroup(new[] { device }));
+        using (var group = DeviceGroup.Divided(new[] { device, device }))
+        using (var together = new Model(device, Plays, new ModelOptions { Group = group }))
+            Check(together.GroupPlan.Contains("part 2 of 2 of every layer"), "plan of divided layers");
         Dictionary<string, byte[]> files = Directory.GetFiles(G2p).ToDictionary(Path.GetFileName, File.ReadAllBytes);
         using (var memory = new Source(files))
         using (var folder = new Source(G2p))

@@ -245,6 +245,14 @@ class Sessions(unittest.TestCase):
             vkformer.DeviceGroup([DEVICE, DEVICE], shares=[1])
         with self.assertRaisesRegex(vkformer.VkformerError, "must have 2 to 64"):
             vkformer.DeviceGroup([DEVICE])
+        divided = vkformer.Model(SPEAR, DEVICE, group=vkformer.DeviceGroup([DEVICE, DEVICE], split="tensors"))
+        self.assertIn("part 2 of 2 of every layer", divided.group_plan)
+        ids = [row[0].ids for row in vkformer.Session(divided).generate([[10, 11, 12], [13]], max_new_tokens=8)]
+        self.assertEqual(ids, found[1])
+        with self.assertRaisesRegex(ValueError, "divides every layer evenly"):
+            vkformer.DeviceGroup([DEVICE, DEVICE], shares=[1, 1], split="tensors")
+        with self.assertRaisesRegex(ValueError, 'use "layers" or "tensors"'):
+            vkformer.DeviceGroup([DEVICE, DEVICE], split="heads")
 
     def test_constraints(self):
         spear = vkformer.load(SPEAR, DEVICE)

@@ -174,18 +174,27 @@ _held_logs: list[Any] = []
 class DeviceGroup(Handle):
     """Several devices that hold one model together, for Model(group=...): 2 to 64 in the order of the
     layers. `shares` says how the work is shared out, a positive number a device (default: by measured
-    speed), `lanes` how many parts of a batch are under way at once (default: as many as devices)."""
+    speed), `lanes` how many parts of a batch are under way at once (default: as many as devices). With
+    `split` "tensors", devices alike divide the heads and feed-forward columns of every layer evenly."""
 
     _kind = "vkf_device_group"
 
-    def __init__(self, devices: Sequence[Device], shares: Sequence[float] | None = None, lanes: int = 0) -> None:
+    def __init__(self, devices: Sequence[Device], shares: Sequence[float] | None = None, lanes: int = 0,
+                 split: str = "layers") -> None:
         from .media import handle_array
         if shares is not None and len(shares) != len(devices):
             raise ValueError(f"[shares] has {len(shares)} numbers for {len(devices)} devices; give one for each.")
+        if split not in ("layers", "tensors"):
+            raise ValueError(f'[split] is "{split}"; use "layers" or "tensors".')
+        if split == "tensors" and shares is not None:
+            raise ValueError("[shares] are given, but a split by tensors divides every layer evenly; omit them.")
         with Keep() as keep:
+            handles = handle_array(devices, "vkf_device", keep)
+            if split == "tensors":
+                self._adopt(make("vkf_device_group_create_divided", handles, len(devices), lanes))
+                return
             numbers = None if shares is None else (ctypes.c_double * max(len(shares), 1))(*shares)
-            self._adopt(make("vkf_device_group_create", handle_array(devices, "vkf_device", keep), len(devices),
-                             numbers, lanes))
+            self._adopt(make("vkf_device_group_create", handles, len(devices), numbers, lanes))
 
 
 def _hold_log(device: Device) -> None:

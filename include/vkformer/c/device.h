@@ -151,6 +151,11 @@ typedef struct vkf_device_group vkf_device_group;
 VKFORMER_API vkf_status vkf_device_group_create(const vkf_device* const* devices, size_t count,
                                                 const double* shares, int32_t lanes,
                                                 vkf_device_group** group, vkf_error* error);
+// Of 2 to 64 devices alike, which divide the heads and feed-forward columns of every layer evenly
+// (DeviceGroupOptions::split, kTensors). `lanes` as above; 0: 1. [any]
+VKFORMER_API vkf_status vkf_device_group_create_divided(const vkf_device* const* devices,
+                                                        size_t count, int32_t lanes,
+                                                        vkf_device_group** group, vkf_error* error);
 VKFORMER_API void vkf_device_group_free(vkf_device_group* group);
 
 // The device as chosen, with its clamped limits. [any]

@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
+#include "model/blocks/stack_parts.h"
 #include "ops/combine.h"
 #include "ops/gather_rows.h"
 
@@ -20,6 +21,13 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
   if (!block_.stack.states.any()) return;
   facts_.states = ModelFacts::States::kYes;
   facts_.rolling = ModelFacts::Rolling::kNo;
+}
+
+Status DecoderFamily::divide(int64_t parts, WeightTable& table) {
+  if (block_.pictures) return ModelFamily::divide(parts, table);
+  VKF_CHECK(check_divisible(block_.stack, parts));
+  block_.stack.parts = parts;
+  return divide_rows(block_.stack, table);
 }
 
 std::vector<std::string> DecoderFamily::input_names() const {

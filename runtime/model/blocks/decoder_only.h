@@ -35,6 +35,7 @@ class DecoderFamily : public ModelFamily {
                        const ForwardTaps& taps) const override;
   Status build_prompt(ModelBuilder& builder, const StepShape& shape) const override;
   Result<StepResult> build_step(ModelBuilder& builder, const StepShape& shape) const override;
+  Status divide(int64_t parts, WeightTable& table) override;
   // Of a family that reads pictures (PicturePrompt).
   std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;

@@ -6,6 +6,7 @@
 #include "base/narrow.h"
 #include "model/blocks/adapted_linear.h"
 #include "model/blocks/stack_attention.h"
+#include "model/blocks/stack_parts.h"
 #include "ops/combine.h"
 #include "ops/layer_norm.h"
 #include "ops/parent_lines.h"
@@ -108,6 +109,146 @@ Status last_prompt_layer(ModelBuilder& b, const StackConfig& c, const StackRun& 
   if (!c.states.replaces_attention(last)) VKF_CHECK(add_projection(site, h));
   if (c.cross == StackConfig::Cross::kYes) VKF_CHECK(add_cross_projection(site));
   return {};
+}
+
+// Layers that are divided among devices. Each device has its own x and adds to it what the parts of
+// a sublayer give, all in the same order. So every device has the same x, and after a sublayer only
+// the parts' sums go from device to device. A sum stands with the sublayer that reads it, as one
+// piece of a device's work.
+class DividedLayers {
+ public:
+  DividedLayers(ModelBuilder& b, const StackConfig& c, const StackRun& run, TensorId x)
+      : b_(b), c_(c), run_(run), x_(static_cast<size_t>(c.parts), x), normed_(x_) {
+    for (int64_t part = 0; part < c.parts; ++part) parts_.push_back(part_of_stack(c, part));
+  }
+
+  Status add_layer(int64_t layer) {
+    if (c_.order == Order::kParallel) {
+      return add_block(layer, ".self", true, [&](const StackConfig& own, size_t part, TensorId h) {
+        return parallel_part(own, layer, x_[part], h);
+      });
+    }
+    VKF_CHECK(add_block(layer, ".self", has_norm_before(c_, layer, true),
+                        [&](const StackConfig& own, size_t, TensorId h) {
+                          return add_self_attention({b_, own, run_, layer}, h, scaled());
+                        }));
+    if (c_.ffn == 0) return {};
+    return add_block(layer, ".ffn", has_norm_before(c_, layer, false),
+                     [&](const StackConfig& own, size_t, TensorId h) {
+                       return feed_forward(b_, own, layer, h, scaled());
+                     });
+  }
+
+  Status add_last_of_prompt(int64_t layer) {
+    for (size_t part = 0; part < parts_.size(); ++part) {
+      VKF_ASSIGN(const TensorId x, value(part));
+      VKF_CHECK(last_prompt_layer(b_, parts_[part], run_, x));
+    }
+    return {};
+  }
+
+  // x of a device, with all that was added so far.
+  Result<TensorId> value(size_t part) {
+    if (sums_.empty() || added_[part]) return x_[part];
+    added_[part] = true;
+    Graph& g = b_.graph();
+    const std::string rows = parts_[part].layer_rows(layer_) + block_;
+    g.set_scope(rows + ".sum");
+    const bool normed_first =
+        c_.order == Order::kPost || c_.after_norm == StackConfig::AfterNorm::kYes;
+    TensorId y = normed_first ? sums_[0] : residual(part);
+    for (size_t other = normed_first ? 1 : 0; other < sums_.size(); ++other) {
+      VKF_ASSIGN(y, add_combine(g, y, sums_[other], {}));
+    }
+    if (c_.order == Order::kPost) {
+      VKF_ASSIGN(y, add_named_norm(b_, parts_[part], rows + ".norm", y, x_[part]));
+    } else if (normed_first) {
+      VKF_ASSIGN(y, add_named_norm(b_, parts_[part], rows + ".after", y));
+      VKF_ASSIGN(y, add_combine(g, x_[part], y, {}));
+    }
+    return x_[part] = y;
+  }
+
+ private:
+  // A factor that a sum of all parts would have is each part's.
+  LinearAttrs scaled() const {
+    const bool whole = c_.order == Order::kPost || c_.after_norm == StackConfig::AfterNorm::kYes;
+    return {.alpha = whole ? 1.0f : c_.branch_scale};
+  }
+
+  TensorId residual(size_t part) const {
+    using Residual = StackConfig::Residual;
+    const bool from_norm = c_.residual == Residual::kNormed ||
+                           (c_.residual == Residual::kNormedFfn && block_ == ".ffn");
+    return c_.order == Order::kPre && from_norm ? normed_[part] : x_[part];
+  }
+
+  Result<TensorId> parallel_part(const StackConfig& own, int64_t layer, TensorId x, TensorId h) {
+    VKF_ASSIGN(const TensorId attended, add_self_attention({b_, own, run_, layer}, h, {}));
+    if (c_.shared_norm == StackConfig::SharedNorm::kNo) {
+      VKF_ASSIGN(h, add_named_norm(b_, own, own.layer_rows(layer) + ".ffn.norm", x));
+    }
+    return feed_forward(b_, own, layer, h, {.residual = attended});
+  }
+
+  // `sublayer` maps the part, its number and its input to its part of the sum.
+  template <class Sublayer>
+  Status add_block(int64_t layer, const std::string& block, bool before, Sublayer sublayer) {
+    std::vector<TensorId> sums;
+    std::vector<TensorId> normed;
+    for (size_t part = 0; part < parts_.size(); ++part) {
+      const StackConfig& own = parts_[part];
+      VKF_ASSIGN(TensorId h, value(part));
+      if (c_.order != Order::kPost && before) {
+        VKF_ASSIGN(h, add_named_norm(b_, own, own.layer_rows(layer) + block + ".norm", h));
+      }
+      normed.push_back(h);
+      VKF_ASSIGN(const TensorId sum, sublayer(own, part, h));
+      sums.push_back(sum);
+    }
+    sums_ = std::move(sums);
+    normed_ = std::move(normed);
+    added_.assign(parts_.size(), false);
+    layer_ = layer;
+    block_ = block;
+    return {};
+  }
+
+  ModelBuilder& b_;
+  const StackConfig& c_;
+  const StackRun& run_;
+  std::vector<StackConfig> parts_;
+  std::vector<TensorId> x_;       // by part
+  std::vector<TensorId> normed_;  // the input of the last sublayer, by part
+  // The last sublayer, which x_ may not have yet.
+  std::vector<TensorId> sums_;  // by part; empty: there was none
+  std::vector<bool> added_;     // whether x_ of a part has them
+  int64_t layer_ = 0;
+  std::string block_;
+};
+
+Result<TensorId> add_divided_layers(ModelBuilder& b, const StackConfig& c, const StackRun& run,
+                                    TensorId x) {
+  if (run.taps.attentions == ForwardTaps::Tap::kOn) {
+    return unsupported(
+        "[attentions] the heads of this model lie on several devices, which hand out no attention "
+        "maps; load it onto one device, or split it by layers (DeviceGroupOptions::split, --split "
+        "layers)");
+  }
+  DividedLayers layers(b, c, run, x);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (run.taps.hidden_states == ForwardTaps::Tap::kOn &&
+        c.tapped == StackConfig::Tapped::kReads) {
+      VKF_ASSIGN(const TensorId value, layers.value(0));
+      b.mark_output(value, c.taps + "hidden_states." + std::to_string(c.first_tap + i));
+    }
+    if (run.mode == StackRun::Mode::kPrompt && i + 1 == c.layers) {
+      VKF_CHECK(layers.add_last_of_prompt(i));
+      return x;
+    }
+    VKF_CHECK(layers.add_layer(i));
+  }
+  return layers.value(0);
 }
 
 }  // namespace
@@ -215,6 +356,12 @@ StackTerms add_span_terms(ModelBuilder& b, const StackConfig& stack, const std::
 
 Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun& given,
                            TensorId x) {
+  if (c.parts > 1) {
+    VKF_ASSIGN(x, add_divided_layers(b, c, given, x));
+    const bool normed =
+        c.final_norm == StackConfig::FinalNorm::kYes && given.mode != StackRun::Mode::kPrompt;
+    return normed ? add_named_norm(b, c, c.rows + ".norm", x) : Result<TensorId>(x);
+  }
   StackRun run = given;
   if (c.states.any() && run.mode == StackRun::Mode::kStep) {
     b.graph().set_scope("parent_lines");

@@ -118,6 +118,10 @@ struct StackConfig {
   // kGives: hidden_states.l is what layer l gives, not what it reads (Mamba-2).
   enum class Tapped : uint8_t { kReads, kGives } tapped = Tapped::kReads;
   std::vector<int64_t> rows_of;  // whose weight rows layer l uses, where layers share; empty: l
+  // Devices among which the heads and feed-forward columns of every layer are divided
+  // (stack_parts.h). What is between the layers' products is computed at each of them.
+  int64_t parts = 1;
+  std::string cache_name;  // of one part: what its caches have after the layer's number
 
   int64_t head() const { return head_width > 0 ? head_width : width / heads; }
   int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }

@@ -15,7 +15,7 @@ struct LayerSite {
   int64_t layer = 0;
 
   std::string rows() const { return c.layer_rows(layer); }
-  std::string number() const { return std::to_string(layer); }
+  std::string number() const { return std::to_string(layer) + c.cache_name; }
 };
 
 // A layer's projection (..., (H + 2 Hkv) E), or more with gates, and what attention reads of it.
