@@ -47,4 +47,25 @@ size_t window_run_end(const TaskModel& task, const HeardSounds& heard, size_t be
 // The texts of a CTC head.
 Status transcribe_frames(TaskModel& task, HeardSounds& heard);
 
+// The heads of cross-attention that attend to the audio of the token that they predict, and how
+// many frames their weights are smoothed over.
+struct AlignmentHeads {
+  struct Head {
+    int64_t layer = 0;
+    int64_t head = 0;
+  };
+  std::vector<Head> heads;
+  std::vector<int64_t> layers;  // theirs, sorted
+  size_t median_width = 0;
+};
+
+// As generation_config.json (alignment_heads) and config.json (median_filter_width) have them; an
+// error where the model gives no times of words.
+Result<AlignmentHeads> read_alignment_heads(const TaskModel& task);
+
+// Adds the words that a decoder wrote of a window, with their times: one more pass over the prompt
+// and the text, which is what `ids` holds after the prompt.
+Status add_aligned_words(TaskModel& task, const AlignmentHeads& heads, const SoundWindow& window,
+                         std::span<const TokenId> ids, std::vector<HeardSound>& recordings);
+
 }  // namespace vkformer
