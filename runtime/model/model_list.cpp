@@ -85,6 +85,15 @@ constexpr FamilyTraits kPictureText = {.kind = ModelKind::kEncoder,
                                        .heads = kSimilarityHeads,
                                        .maps = Maps::kNone,
                                        .inputs = "pictures and texts"};
+constexpr HeadKind kCtcHead[] = {HeadKind::kCtc};
+constexpr FamilyTraits kHearing = {.kind = ModelKind::kEncoder,
+                                   .source = SourceKind::kFeatures,
+                                   .heads = kCtcHead,
+                                   .inputs = "log-mel features; BPE"};
+constexpr FamilyTraits kHearingBare = {.kind = ModelKind::kEncoder,
+                                       .source = SourceKind::kFeatures,
+                                       .heads = kBareOnly,
+                                       .inputs = "log-mel features"};
 constexpr HeadKind kSpeechHeads[] = {HeadKind::kSpeech};
 constexpr FamilyTraits kSpeaking = {
     .kind = ModelKind::kEncoder, .heads = kSpeechHeads, .inputs = "letters or phonemes"};

@@ -31,17 +31,21 @@ struct HeardSounds {
 // Samples per second that the model takes.
 int64_t speech_rate(const TaskModel& task);
 
+// From the start of a frame that a CTC head has a class for to that of the next.
+double class_seconds(const TaskModel& task);
+
 // The sounds at the model's sampling rate, cut into windows. A window that is too long ends in the
 // middle of the quietest tenth of a second of its last fifth.
 Result<HeardSounds> cut_sounds(const TaskModel& task, std::span<const Sound> sounds);
 
-// The model's input of windows: input_features (B, mel bands, frames), or input_values (B, samples)
-// of windows of one length. A window too short for a frame is filled up with silence.
+// The model's input of windows: input_features (B, mel bands, frames); or input_values (B, samples)
+// or input_features (B, frames, mel bands) of windows of one length. A window too short for a frame
+// is filled up with silence.
 Result<TensorMap> speech_inputs(const TaskModel& task, const std::vector<HeardSound>& sounds,
                                 std::span<const SoundWindow> windows);
 
 // The end of the run of windows from `begin` on that may run together: of one prompt and, where the
-// model reads samples, of one length, so that no answer depends on what it runs with.
+// model reads any number of samples, of one length, so that no answer depends on what it runs with.
 size_t window_run_end(const TaskModel& task, const HeardSounds& heard, size_t begin);
 
 // The texts of a CTC head.
