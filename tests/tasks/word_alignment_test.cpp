@@ -33,10 +33,12 @@ using WordTexts = std::vector<std::string>;
 TEST_SUITE("cpu") {
   TEST_CASE("word alignment: a path takes every token and frame, by the least sum") {
     // Token 0 is cheap in frames 0 and 1, token 1 in 2, token 2 in 3 and 4.
-    const std::vector<double> costs = {-2, -2, 0,  0,  0,  //
-                                       0,  0,  -2, 0,  0,  //
-                                       0,  0,  0,  -2, -2};
+    const std::vector<double> costs = {-2, -2, 1,  1,  1,  //
+                                       1,  1,  -2, 1,  1,  //
+                                       1,  1,  1,  -2, -2};
     CHECK(first_frames(costs, 3, 5) == std::vector<size_t>{0, 2, 3});
+    // Of ways that cost the same, the one that stays with its token is taken.
+    CHECK(first_frames(std::vector<double>(4, 0.0), 2, 2) == std::vector<size_t>{0, 0});
     CHECK(first_frames(std::vector<double>{1, 1, 1}, 3, 1) == std::vector<size_t>{0, 0, 0});
     CHECK(first_frames(std::vector<double>{1, 1, 1}, 1, 3) == std::vector<size_t>{0});
     // Costs that are no numbers end the path, too.
