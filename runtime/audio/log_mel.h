@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "audio/frame_fft.h"
+#include "audio/mel_frames.h"
 #include "vkformer/result.h"
 
 namespace vkformer {
@@ -35,28 +35,14 @@ class LogMel {
   Result<std::vector<float>> extract(std::span<const float> sound) const;
 
  private:
-  // A triangle over the bins from `first` on.
-  struct Filter {
-    size_t first = 0;
-    std::vector<float> weights;
-  };
+  LogMel(const LogMelSettings& settings, MelFrames mel);
 
-  LogMel(const LogMelSettings& settings, FrameFft fft);
-
-  // Fills filters_.
-  void make_filters();
   // The sound of samples() samples with its ends reflected, half a frame on either side.
   Result<std::vector<float>> framed_sound(std::span<const float> sound) const;
-  // Writes log10 of the mel bands of 2 * kLanes frames from `frame` on; those beyond the last are
-  // omitted.
-  void transform_frames(std::span<const float> padded, int64_t frame,
-                        std::vector<float>& out) const;
 
   LogMelSettings settings_;
-  FrameFft fft_;
+  MelFrames mel_;
   int64_t frames_ = 0;
-  std::vector<float> window_;    // periodic Hann, one per sample of a frame
-  std::vector<Filter> filters_;  // one per band
 };
 
 }  // namespace vkformer

@@ -169,9 +169,11 @@ struct GenerationFacts {
 // Which tensors a forward pass shall hand out besides the main outputs.
 struct ForwardTaps {
   enum class Tap : uint8_t { kOff, kOn };
-  Tap attentions = Tap::kOff;     // [encoder_|decoder_|cross_]attentions.l
-  int64_t attention_layer = -1;   // only this layer; -1: all
-  int64_t attention_head = -1;    // only this head; -1: all
+  Tap attentions = Tap::kOff;    // [encoder_|decoder_|cross_]attentions.l
+  int64_t attention_layer = -1;  // only this layer; -1: all
+  int64_t attention_head = -1;   // only this head; -1: all
+  // Of cross-attention these layers' maps alone, and no other map; empty: as the above say.
+  std::vector<int64_t> cross_layers;
   Tap raw_scores = Tap::kOff;     // scaled scores, -inf where masked, instead of probabilities
   Tap hidden_states = Tap::kOff;  // [encoder_|decoder_]hidden_states.l
   Tap decoder_mask = Tap::kOff;   // feed decoder_key_mask

@@ -40,6 +40,8 @@ constexpr HeadKind kFrameHeads[] = {HeadKind::kNone, HeadKind::kTokens, HeadKind
 constexpr HeadKind kHubertHeads[] = {HeadKind::kNone, HeadKind::kCtc};
 constexpr HeadKind kPictureHeads[] = {HeadKind::kNone, HeadKind::kSequence};
 constexpr HeadKind kLanguageHeads[] = {HeadKind::kNone, HeadKind::kLanguage};
+constexpr HeadKind kDecoderHeads[] = {HeadKind::kNone, HeadKind::kLanguage, HeadKind::kSequence};
+constexpr HeadKind kWritingHeads[] = {HeadKind::kLanguage, HeadKind::kSequence};
 constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
 constexpr HeadKind kBareOnly[] = {HeadKind::kNone};
 constexpr HeadKind kObjectHeads[] = {HeadKind::kNone, HeadKind::kObjects};
@@ -69,7 +71,7 @@ constexpr FamilyTraits waveform_encoder(std::span<const HeadKind> heads = kFrame
           .inputs = "waveforms"};
 }
 constexpr FamilyTraits decoder(const char* inputs,
-                               std::span<const HeadKind> heads = kLanguageHeads) {
+                               std::span<const HeadKind> heads = kDecoderHeads) {
   return {.kind = ModelKind::kDecoder, .heads = heads, .inputs = inputs};
 }
 constexpr FamilyTraits encoder_decoder(const char* inputs,
@@ -83,6 +85,15 @@ constexpr FamilyTraits kPictureText = {.kind = ModelKind::kEncoder,
                                        .heads = kSimilarityHeads,
                                        .maps = Maps::kNone,
                                        .inputs = "pictures and texts"};
+constexpr HeadKind kCtcHead[] = {HeadKind::kCtc};
+constexpr FamilyTraits kHearing = {.kind = ModelKind::kEncoder,
+                                   .source = SourceKind::kFeatures,
+                                   .heads = kCtcHead,
+                                   .inputs = "log-mel features; BPE"};
+constexpr FamilyTraits kHearingBare = {.kind = ModelKind::kEncoder,
+                                       .source = SourceKind::kFeatures,
+                                       .heads = kBareOnly,
+                                       .inputs = "log-mel features"};
 constexpr HeadKind kSpeechHeads[] = {HeadKind::kSpeech};
 constexpr FamilyTraits kSpeaking = {
     .kind = ModelKind::kEncoder, .heads = kSpeechHeads, .inputs = "letters or phonemes"};

@@ -20,6 +20,7 @@ class ModernBertDecoder : public NamedDecoder {
 
  protected:
   void add_rows(const std::string& prefix, WeightTable& table) const override;
+  void add_class_rows(WeightTable& table) const override;
 
  private:
   ModernBertBiases biases_;
@@ -50,11 +51,17 @@ void ModernBertDecoder::add_rows(const std::string& prefix, WeightTable& table) 
     add(linear_row(to + ".ffn.down", {from + "mlp.Wo"}, d, s.ffn), biases_.feed_forward);
   }
   add_norm(s.rows + ".norm", prefix + "final_norm");
-  if (!block().head.empty()) {
-    add(linear_row(block().head_dense, {"lm_head.dense"}, d, d), biases_.dense);
-    add_norm(block().head_norm, "lm_head.norm");
+  if (!block().head_dense.empty()) {
+    const std::string head = block().classes.empty() ? "lm_head." : "head.";
+    add(linear_row(block().head_dense, {head + "dense"}, d, d), biases_.dense);
+    add_norm(block().head_norm, head + "norm");
   }
   table.ignored.insert(table.ignored.end(), {"decoder.*", "head.*"});
+}
+
+void ModernBertDecoder::add_class_rows(WeightTable& table) const {
+  table.rows.push_back(biased_row(biases_.dense, block().classes, {"classifier"},
+                                  static_cast<int64_t>(facts().labels.size()), facts().width));
 }
 
 // Windows end with the query: half of local_attention, as far as the encoder looks back.
@@ -89,7 +96,7 @@ Result<std::unique_ptr<ModelFamily>> load_modernbert_decoder(const ModelFiles& f
   block.embedding.norm = "embedding.norm";
   DecoderNames names{
       .prefix = "model.", .words = "embeddings.tok_embeddings.weight", .head = "decoder.weight"};
-  if (!block.head.empty()) {
+  if (!block.head.empty() || !block.classes.empty()) {
     block.head_dense = "head.dense";
     block.head_norm = "head.norm";
     VKF_ASSIGN(block.head_activation, get_activation(config, "classifier_activation", "gelu"));

@@ -272,6 +272,16 @@ Result<TensorMap> SessionState::run_last(const TensorMap& inputs) {
   return run(request);
 }
 
+Result<TensorMap> SessionState::run_cross_scores(const TensorMap& inputs,
+                                                 std::vector<int64_t> layers) {
+  RunOptions options;
+  options.attentions = true;
+  options.attention_values = RunOptions::AttentionValues::kScores;
+  VKF_ASSIGN(PassRequest request, pass_request(inputs, options, {}, kOff));
+  request.key.taps.cross_layers = std::move(layers);
+  return run(request);
+}
+
 RunPass SessionState::passes() {
   return [this](const TensorMap& inputs) { return run(inputs, {}); };
 }

@@ -39,6 +39,8 @@ class SessionState {
   // The same with the logits of each row's last token alone, (B,V), where the family can
   // (ForwardTaps::last_logits). Else the logits are those of all tokens, (B,T,V).
   Result<TensorMap> run_last(const TensorMap& inputs);
+  // The same with the scaled scores of cross-attention of some layers (ForwardTaps::cross_layers).
+  Result<TensorMap> run_cross_scores(const TensorMap& inputs, std::vector<int64_t> layers);
   GenerateOptions generation_defaults() const {
     return vkformer::generation_defaults(model_->family());
   }

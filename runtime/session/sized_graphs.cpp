@@ -52,8 +52,9 @@ Result<TensorMap> inputs_of(const ModelFacts& facts, const SessionSizes& s) {
           {s.batch, std::max<int64_t>(1, grid.channels), side(grid.height), side(grid.width)});
       return inputs;
     case SourceKind::kFeatures:
+      // Bands first, or as many frames of bands as tokens are asked for.
       inputs["input_features"] = Tensor::zeros(
-          DType::kF32, {s.batch, std::max<int64_t>(1, grid.channels), side(grid.width)});
+          DType::kF32, {s.batch, grid.channels > 0 ? grid.channels : s.tokens, side(grid.width)});
       return inputs;
     case SourceKind::kWaveform: {
       // As many frames as tokens are asked for.

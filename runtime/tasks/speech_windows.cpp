@@ -43,9 +43,24 @@ Result<HeardSound> read_sound(const TaskModel& task, const Sound& sound, size_t 
   return recording;
 }
 
+// Whether the model reads as many samples as there are, and not a window of one length.
+bool reads_any_length(const TaskModel& task) {
+  return task.waveform || task.utterances;
+}
+
 // Samples that the model gets of a window.
 size_t samples_of(const TaskModel& task, const SoundWindow& window) {
-  return std::max(window.samples(), static_cast<size_t>(task.facts().wave.least_samples));
+  const size_t least = task.utterances ? task.utterances->least_samples()
+                                       : static_cast<size_t>(task.facts().wave.least_samples);
+  return std::max(window.samples(), least);
+}
+
+// The features (frames, bands) of a window, which silence fills up where it is too short.
+Result<std::vector<float>> utterance_features(const TaskModel& task, const SoundWindow& window,
+                                              std::span<const float> samples) {
+  std::vector<float> filled(samples.begin(), samples.end());
+  filled.resize(samples_of(task, window), 0.0f);
+  return task.utterances->extract(filled);
 }
 
 }  // namespace
@@ -58,6 +73,7 @@ void HeardSound::append(std::string text) {
 }
 
 int64_t speech_rate(const TaskModel& task) {
+  if (task.utterances) return task.utterances->settings().sampling_rate;
   return task.waveform ? task.waveform->sampling_rate : task.sounds->settings().sampling_rate;
 }
 
@@ -65,7 +81,7 @@ Result<HeardSounds> cut_sounds(const TaskModel& task, std::span<const Sound> sou
   HeardSounds heard;
   const auto rate = static_cast<size_t>(speech_rate(task));
   const size_t most =
-      task.waveform ? kWindowSeconds * rate : static_cast<size_t>(task.sounds->samples());
+      reads_any_length(task) ? kWindowSeconds * rate : static_cast<size_t>(task.sounds->samples());
   for (size_t i = 0; i < sounds.size(); ++i) {
     VKF_ASSIGN(HeardSound recording, read_sound(task, sounds[i], i));
     for (size_t begin = 0; begin < recording.samples.size();) {
@@ -84,14 +100,20 @@ Result<TensorMap> speech_inputs(const TaskModel& task, const std::vector<HeardSo
   for (const SoundWindow& window : windows) {
     const std::span<const float> samples = std::span<const float>(sounds[window.sound].samples)
                                                .subspan(window.begin, window.samples());
-    VKF_ASSIGN(std::vector<float> values, task.waveform ? waveform_values(*task.waveform, samples)
-                                                        : task.sounds->extract(samples));
+    VKF_ASSIGN(std::vector<float> values, task.utterances
+                                              ? utterance_features(task, window, samples)
+                                          : task.waveform ? waveform_values(*task.waveform, samples)
+                                                          : task.sounds->extract(samples));
     if (task.waveform) values.resize(samples_of(task, window), 0.0f);
     all.insert(all.end(), values.begin(), values.end());
   }
   const auto batch = static_cast<int64_t>(windows.size());
   TensorMap inputs;
-  if (task.waveform) {
+  if (task.utterances) {
+    const int64_t frames = task.utterances->frames(samples_of(task, windows[0]));
+    inputs["input_features"] =
+        Tensor::from_floats({batch, frames, task.utterances->settings().mel_bands}, all);
+  } else if (task.waveform) {
     const auto samples = static_cast<int64_t>(samples_of(task, windows[0]));
     inputs["input_values"] = Tensor::from_floats({batch, samples}, all);
   } else {
@@ -101,12 +123,19 @@ Result<TensorMap> speech_inputs(const TaskModel& task, const std::vector<HeardSo
   return inputs;
 }
 
+double class_seconds(const TaskModel& task) {
+  const int64_t samples = task.utterances
+                              ? task.frames_of_class * task.utterances->settings().hop_length
+                              : task.facts().wave.samples_per_frame;
+  return static_cast<double>(samples) / static_cast<double>(speech_rate(task));
+}
+
 size_t window_run_end(const TaskModel& task, const HeardSounds& heard, size_t begin) {
   const std::vector<SoundWindow>& windows = heard.windows;
   const auto alike = [&](const SoundWindow& window) {
     const SoundWindow& first = windows[begin];
     return heard.sounds[window.sound].prompt == heard.sounds[first.sound].prompt &&
-           (!task.waveform || samples_of(task, window) == samples_of(task, first));
+           (!reads_any_length(task) || samples_of(task, window) == samples_of(task, first));
   };
   size_t end = begin + 1;
   while (end < windows.size() && end - begin < task.batch && alike(windows[end])) ++end;

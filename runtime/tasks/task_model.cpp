@@ -75,7 +75,12 @@ Status load_processors(TaskModel& task, const FileStore& files) {
     VKF_ASSIGN(const std::string type, task.config.get_string_or("model_type", ""));
     task.images = PromptImageProcessor::load(files, type);
   }
-  if (facts.source == SourceKind::kFeatures) {
+  if (facts.source == SourceKind::kFeatures && facts.head == HeadKind::kCtc) {
+    VKF_ASSIGN(UtteranceMel made, load_task_utterances(files));
+    task.utterances.emplace(std::move(made));
+    VKF_ASSIGN(task.frames_of_class,
+               task.config.object("encoder_config").get_int_or("subsampling_factor", 8));
+  } else if (facts.source == SourceKind::kFeatures) {
     VKF_ASSIGN(LogMel made, load_task_sounds(files));
     task.sounds.emplace(std::move(made));
   }

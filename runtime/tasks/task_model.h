@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "audio/log_mel.h"
+#include "audio/utterance_mel.h"
 #include "audio/waveform.h"
 #include "image/prompt_image_processor.h"
 #include "session/session_state.h"
@@ -37,7 +38,14 @@ struct TaskModel {
   // Of a decoder that reads images; an error where its files describe no processor, for texts alone
   // need none.
   std::optional<Result<PromptImageProcessor>> images;
+<<<<<<< HEAD
   std::optional<LogMel> sounds;              // where it reads features of audio
+=======
+  std::optional<LogMel> sounds;  // where it reads features of sounds
+  // Where it reads features of whole recordings, and how many frames of them have one class.
+  std::optional<UtteranceMel> utterances;
+  int64_t frames_of_class = 1;
+>>>>>>> 04cef3de6a93d226201733280d2f6b386a2c5b0e
   std::optional<WaveformSettings> waveform;  // where it reads samples
   std::optional<CtcVocabulary> ctc;          // of a CTC head, where it has no tokenizer
   std::optional<LetterVocabulary> letters;   // where it speaks
@@ -65,6 +73,7 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
 // What makes tensors of images and of audio, for load_task_model().
 Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
 Result<LogMel> load_task_sounds(const FileStore& files);
+Result<UtteranceMel> load_task_utterances(const FileStore& files);
 Result<WaveformSettings> load_task_waveform(const FileStore& files);
 // The file `name`, or a configuration without keys.
 Result<JsonConfig> optional_config(const FileStore& files, const std::string& name);

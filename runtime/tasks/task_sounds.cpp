@@ -8,6 +8,10 @@ Result<LogMel> load_task_sounds(const FileStore& files) {
   return guarded([&] { return load_log_mel(files); });
 }
 
+Result<UtteranceMel> load_task_utterances(const FileStore& files) {
+  return guarded([&] { return load_utterance_mel(files); });
+}
+
 Result<WaveformSettings> load_task_waveform(const FileStore& files) {
   return guarded([&] { return load_waveform_settings(files); });
 }

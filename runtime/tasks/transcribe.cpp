@@ -90,8 +90,10 @@ Status hear_languages(TaskModel& task, std::vector<HeardSound>& recordings,
   return {};
 }
 
+// `aligned`: null where no times of words are wanted.
 Status transcribe_windows(TaskModel& task, std::vector<HeardSound>& recordings,
-                          std::span<const SoundWindow> windows, const TranscribeOptions& options) {
+                          std::span<const SoundWindow> windows, const TranscribeOptions& options,
+                          const AlignmentHeads* aligned) {
   const std::vector<int64_t>& prompt = recordings[windows[0].sound].prompt;
   GenerateOptions settings = task.session->generation_defaults();
   settings.decoder_prompt = prompt;
@@ -103,12 +105,15 @@ Status transcribe_windows(TaskModel& task, std::vector<HeardSound>& recordings,
   for (size_t row = 0; row < windows.size(); ++row) {
     VKF_ASSIGN(GeneratedText heard, generated_text(task, found[row][0], prompt.size()));
     recordings[windows[row].sound].append(std::move(heard.text));
+    if (aligned == nullptr) continue;
+    VKF_CHECK(add_aligned_words(task, *aligned, windows[row], found[row][0].ids, recordings));
   }
   return {};
 }
 
 // The texts that a decoder writes of windows.
-Status transcribe_tokens(TaskModel& task, HeardSounds& heard, const TranscribeOptions& options) {
+Status transcribe_tokens(TaskModel& task, HeardSounds& heard, const TranscribeOptions& options,
+                         const AlignmentHeads* aligned) {
   VKF_ASSIGN(const std::vector<int64_t> prompt, make_prompt(task, options));
   for (HeardSound& sound : heard.sounds) sound.prompt = prompt;
   std::vector<SoundWindow> first;
@@ -123,7 +128,8 @@ Status transcribe_tokens(TaskModel& task, HeardSounds& heard, const TranscribeOp
   for (size_t begin = 0; begin < heard.windows.size();) {
     const size_t end = window_run_end(task, heard, begin);
     VKF_CHECK(transcribe_windows(task, heard.sounds,
-                                 std::span(heard.windows).subspan(begin, end - begin), options));
+                                 std::span(heard.windows).subspan(begin, end - begin), options,
+                                 aligned));
     begin = end;
   }
   return {};
@@ -148,13 +154,14 @@ Result<std::vector<Transcript>> transcribe_sounds(TaskModel& task, std::span<con
                                                   const TranscribeOptions& options,
                                                   WordTimes words) {
   const bool frames = task.facts().head == HeadKind::kCtc;
+  std::optional<AlignmentHeads> aligned;
   if (words == WordTimes::kYes && !frames) {
-    return unsupported(message({"[words] a ", task.facts().architecture,
-                                " gives no times of words; models with a CTC head do."}));
+    VKF_ASSIGN(aligned, read_alignment_heads(task));
   }
   if (frames) VKF_CHECK(refuse_decoder_options(task, options));
   VKF_ASSIGN(HeardSounds heard, cut_sounds(task, sounds));
-  VKF_CHECK(frames ? transcribe_frames(task, heard) : transcribe_tokens(task, heard, options));
+  VKF_CHECK(frames ? transcribe_frames(task, heard)
+                   : transcribe_tokens(task, heard, options, aligned ? &*aligned : nullptr));
   std::vector<Transcript> transcripts;
   for (HeardSound& sound : heard.sounds) transcripts.push_back(std::move(sound.transcript));
   return transcripts;

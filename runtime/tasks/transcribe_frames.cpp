@@ -71,8 +71,7 @@ Result<CtcVocabulary> load_ctc_vocabulary(const TaskModel& task, const FileStore
 }
 
 Status transcribe_frames(TaskModel& task, HeardSounds& heard) {
-  const double seconds = static_cast<double>(task.facts().wave.samples_per_frame) /
-                         static_cast<double>(speech_rate(task));
+  const double seconds = class_seconds(task);
   const std::span<const SoundWindow> windows(heard.windows);
   for (size_t begin = 0; begin < windows.size();) {
     const size_t end = window_run_end(task, heard, begin);

@@ -347,6 +347,15 @@ std::vector<std::string> bench_model_names(const ModelBenchOptions& options) {
   return names;
 }
 
+namespace {
+
+// Features of a Parakeet: frames of bands, as many as there are tokens, and no window of bands.
+bool is_frames_first(const Json& config) {
+  return config.value("model_type", "").starts_with("parakeet");
+}
+
+}  // namespace
+
 Result<TensorMap> bench_inputs(const BenchModel& model, const ModelInfo& info, const ModelRun& run,
                                DecoderInput decoder) {
   TensorMap inputs;
@@ -357,6 +366,11 @@ Result<TensorMap> bench_inputs(const BenchModel& model, const ModelInfo& info, c
     const Result<int64_t> size = json_integer(model.config, "image_size", 224, model.name);
     if (!size) return size.error();
     inputs["pixel_values"] = random_floats({run.batch, 3, *size, *size});
+  } else if (info.source == SourceKind::kFeatures && is_frames_first(model.config)) {
+    const Json encoder = model.config.value("encoder_config", model.config);
+    const Result<int64_t> mel = json_integer(encoder, "num_mel_bins", 80, model.name);
+    if (!mel) return mel.error();
+    inputs["input_features"] = random_floats({run.batch, run.tokens, *mel});
   } else if (info.source == SourceKind::kFeatures && model.config.contains("num_mel_bins")) {
     const Result<int64_t> mel = json_integer(model.config, "num_mel_bins", 80, model.name);
     const Result<int64_t> frames =

@@ -37,8 +37,8 @@ TEST_SUITE("cpu") {
   TEST_CASE("bloom: hostile sizes and other heads are refused") {
     check_sizes(kBloom, {"hidden_size", "n_layer", "n_head", "vocab_size"});
     check_refused(with(kBloom, "n_head", 5), ErrorCode::kInvalidFile, {"24", "5 heads"});
-    check_refused(with(kBloom, "architectures", {"BloomForSequenceClassification"}),
-                  ErrorCode::kUnsupported, {"BloomForSequenceClassification"});
+    check_refused(with(kBloom, "architectures", {"BloomForTokenClassification"}),
+                  ErrorCode::kUnsupported, {"BloomForTokenClassification"});
   }
 
   TEST_CASE("bloom: weights resolve with and without prefix, regrouped by part") {

@@ -31,7 +31,7 @@ TEST_SUITE("cpu") {
     CHECK(load_config(with(grouped, "num_kv_heads", 2)).ok());
     check_refused(with(grouped, "num_kv_heads", 4), ErrorCode::kInvalidFile,
                   {"[num_kv_heads]", "4", "6"});
-    check_refused(with(kFalcon, "architectures", {"FalconForSequenceClassification"}),
+    check_refused(with(kFalcon, "architectures", {"FalconForTokenClassification"}),
                   ErrorCode::kUnsupported, {"[architectures]"});
   }
 

@@ -59,8 +59,8 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("gpt_neo: heads other than the language head are refused as unsupported") {
-    check_refused(with(kGptNeo, "architectures", {"GPTNeoForSequenceClassification"}),
-                  ErrorCode::kUnsupported, {"GPTNeoForSequenceClassification"});
+    check_refused(with(kGptNeo, "architectures", {"GPTNeoForTokenClassification"}),
+                  ErrorCode::kUnsupported, {"GPTNeoForTokenClassification"});
   }
 
   TEST_CASE("gpt_neo: weights resolve, and queries, keys and values have no bias") {

@@ -73,10 +73,10 @@ TEST_SUITE("cpu") {
                   {"[use_bidirectional_attention]"});
   }
 
-  TEST_CASE("llama: heads other than the language head are refused as unsupported") {
+  TEST_CASE("llama: heads of tokens and spans are refused as unsupported") {
     CHECK(facts_of(with(kLlama, "architectures", {"LlamaModel"})).head == HeadKind::kNone);
-    for (const char* name : {"LlamaForSequenceClassification", "LlamaForTokenClassification",
-                             "LlamaForQuestionAnswering", "SomethingElse"}) {
+    for (const char* name :
+         {"LlamaForTokenClassification", "LlamaForQuestionAnswering", "SomethingElse"}) {
       check_refused(with(kLlama, "architectures", {name}), ErrorCode::kUnsupported,
                     {"[architectures]", name});
     }

@@ -33,7 +33,7 @@ TEST_SUITE("cpu") {
     check_refused(with(kModernDecoder, "layer_types", Json::array({"a", "b", "c", "d"})),
                   ErrorCode::kUnsupported, {"[layer_types]", "'a'"});
     check_refused(with(kModernDecoder, "architectures",
-                       Json::array({"ModernBertDecoderForSequenceClassification"})),
+                       Json::array({"ModernBertDecoderForTokenClassification"})),
                   ErrorCode::kUnsupported, {"[architectures]"});
   }
 

@@ -435,6 +435,31 @@ TEST_SUITE("model") {
       }
     }
   }
+
+  TEST_CASE("speech becomes text by the token of each frame of a recording's features") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("frames");
+    std::vector<Sound> sounds;
+    for (const std::string& file : strings(expected["sounds"])) {
+      sounds.push_back(value_of(load_wav(task_path(file))));
+    }
+    sounds.push_back(sounds[1]);                       // runs together with the other
+    sounds.push_back({std::vector<float>(20, 0.1f)});  // too short for a frame: silence follows
+    auto task = load_golden<Transcriber>("frames", 4);
+    const auto heard = value_of(task.transcribe_words(sounds));
+    REQUIRE(heard.size() == sounds.size());
+    CHECK(heard[3].text == heard[1].text);
+    for (size_t i = 0; i < expected["found"].size(); ++i) {
+      const Json& found = expected["found"][i];
+      CHECK(heard[i].text == found["text"].get<std::string>());
+      REQUIRE(heard[i].words.size() == found["words"].size());
+      for (size_t w = 0; w < heard[i].words.size(); ++w) {
+        CHECK(heard[i].words[w].text == found["words"][w]["word"].get<std::string>());
+        CHECK(heard[i].words[w].begin == near_score(found["words"][w]["begin"]));
+        CHECK(heard[i].words[w].end == near_score(found["words"][w]["end"]));
+      }
+    }
+  }
 }
 
 }  // namespace

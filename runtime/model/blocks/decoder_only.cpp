@@ -23,11 +23,31 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
   facts_.rolling = ModelFacts::Rolling::kNo;
 }
 
+<<<<<<< HEAD
 Status DecoderFamily::divide(int64_t parts, WeightTable& table) {
   if (block_.pictures) return ModelFamily::divide(parts, table);
   VKF_CHECK(check_divisible(block_.stack, parts));
   block_.stack.parts = parts;
   return divide_rows(block_.stack, table);
+=======
+// The mask of tokens that a classifying head may read: those that the key mask keeps, less padding.
+// A text may end with the token that also pads, and the head then reads the token before it.
+void DecoderFamily::add_class_words(ForwardInputs& result) const {
+  const std::vector<uint32_t>& ids = result.words["input_ids"];
+  std::vector<uint32_t> mask = result.words["key_mask"];
+  const auto tokens = static_cast<size_t>(result.shape.source);
+  const size_t words = (tokens + 31) / 32;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (static_cast<int64_t>(ids[i]) != *block_.padding) continue;
+    mask[i / tokens * words + i % tokens / 32] &= ~(1u << i % tokens % 32);
+  }
+  // Of a row of padding alone the first token counts.
+  for (auto row = mask.begin(); row != mask.end(); row += static_cast<ptrdiff_t>(words)) {
+    const auto end = row + static_cast<ptrdiff_t>(words);
+    if (std::all_of(row, end, [](uint32_t word) { return word == 0; })) *row = 1;
+  }
+  result.words["class_mask"] = std::move(mask);
+>>>>>>> 04cef3de6a93d226201733280d2f6b386a2c5b0e
 }
 
 std::vector<std::string> DecoderFamily::input_names() const {
@@ -39,6 +59,7 @@ std::vector<std::string> DecoderFamily::input_names() const {
 }
 
 Status DecoderFamily::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {
+  if (!block_.classes.empty() && block_.padding) add_class_words(result);
   if (!block_.pictures) return {};
   const std::vector<uint32_t>& ids = result.words["input_ids"];
   const std::vector<uint32_t>& mask = result.words["key_mask"];
@@ -158,6 +179,23 @@ HeadConfig DecoderFamily::head() const {
           .cap = block_.logit_cap};
 }
 
+Status DecoderFamily::add_classes(ModelBuilder& b, const HeadInput& input) const {
+  const HeadConfig config{.input = HeadConfig::Input::kLast,
+                          .dense = block_.head_dense,
+                          .activation = block_.head_activation,
+                          .norm = block_.head_norm,
+                          .output = block_.classes};
+  HeadInput selected = input;
+  if (block_.padding) {
+    const Shape& states = b.graph().tensor(input.states).shape;
+    selected.mask =
+        b.graph().add_external("class_mask", DType::kU32, {states[0], (states[1] + 31) / 32});
+    b.feed("class_mask", selected.mask);
+  }
+  VKF_CHECK(add_head(b, block_.stack, config, selected));
+  return {};
+}
+
 // x with rows of features in the place of image tokens.
 Result<TensorId> DecoderFamily::splice_rows(ModelBuilder& b, TensorId rows, TensorId x) const {
   Graph& g = b.graph();
@@ -232,6 +270,7 @@ Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
     if (taps.last_logits == ForwardTaps::Tap::kOn) config.input = HeadConfig::Input::kLast;
     VKF_CHECK(add_head(b, block_.stack, config, input));
   }
+  if (!block_.classes.empty()) VKF_CHECK(add_classes(b, input));
   return add_sentence_embedding(b, facts_.sentence, taps, input);
 }
 

@@ -1,6 +1,8 @@
 // A family that is one causal stack: GPT-2, LLaMA and their kin.
 #pragma once
 
+#include <optional>
+
 #include "model/blocks/heads.h"
 #include "model/blocks/picture_prompt.h"
 #include "model/blocks/text_embedding.h"
@@ -20,6 +22,12 @@ struct DecoderConfig {
   std::string head;         // weight row of the output projection; empty: a bare stack
   float head_scale = 1.0f;  // multiplies the logits
   float logit_cap = 0.0f;   // c: logits become c tanh(logits / c); 0: they stay
+  // Weight row of what classifies a text in place of such a projection: it reads the last token
+  // that is not padding. head_dense and head_norm precede it; head_scale and logit_cap do not
+  // apply. Empty: nothing classifies.
+  std::string classes;
+  // Token that fills rows up (pad_token_id). Absent: only the key mask says what is padding.
+  std::optional<int64_t> padding;
   // What makes features of pictures, whose rows take the place of image tokens; null: tokens alone.
   std::shared_ptr<PicturePrompt> pictures;
 };
@@ -53,6 +61,8 @@ class DecoderFamily : public ModelFamily {
  private:
   Result<TensorId> project(ModelBuilder& builder, TensorId states) const;
   HeadConfig head() const;
+  Status add_classes(ModelBuilder& builder, const HeadInput& input) const;
+  void add_class_words(ForwardInputs& result) const;
   // Puts the features of pictures into x (B, T, D), and what follows from them into the run.
   enum class Pass : uint8_t { kFull, kPrompt };
   Result<TensorId> splice(ModelBuilder& builder, const std::vector<int64_t>& more, Pass pass,

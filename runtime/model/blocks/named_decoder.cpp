@@ -5,6 +5,19 @@
 #include "model/weight_rows.h"
 
 namespace vkformer {
+namespace {
+
+Status read_decoder_classes(const JsonConfig& config, ModelFacts& facts, DecoderConfig& block) {
+  VKF_ASSIGN(facts.labels, get_labels(config));
+  block.classes = "classes";
+  if (!config.has("pad_token_id")) return {};
+  VKF_ASSIGN(const int64_t padding, config.get_int("pad_token_id"));
+  // Some configurations have -1 where there is no such token.
+  if (padding >= 0) block.padding = padding;
+  return {};
+}
+
+}  // namespace
 
 Status read_decoder_head(const JsonConfig& config, const std::string& fallback, ModelFacts& facts,
                          DecoderConfig& block) {
@@ -20,10 +33,11 @@ Status read_decoder_head(const JsonConfig& config, const std::string& fallback, 
     block.head = "head";
     return {};
   }
+  if (facts.head == HeadKind::kSequence) return read_decoder_classes(config, facts, block);
   if (facts.head == HeadKind::kNone && bare) return {};
   return unsupported(message({"[architectures] in ", config.where(), " is ", facts.architecture,
-                              "; of this family the bare model and the one with a language head (",
-                              fallback, ") are supported"}));
+                              "; of this family the bare model, the one with a language head (",
+                              fallback, ") and the one that classifies texts are supported."}));
 }
 
 void set_decoder_facts(const DecoderConfig& block, int64_t vocabulary, int64_t most_tokens,
@@ -95,6 +109,7 @@ Result<WeightTable> NamedDecoder::weight_table(const Checkpoint& checkpoint) con
     table.rows.push_back(embedding_row("head", names_.head, f.target_vocab, f.width));
     if (!names_.head_bias.empty()) table.rows.back().biases = {names_.head_bias};
   }
+  if (!block().classes.empty()) add_class_rows(table);
   if (block().embedding.words == "embed") {
     table.rows.push_back(embedding_row("embed", names_.words, f.source_vocab, f.width));
   }
@@ -106,6 +121,12 @@ Result<WeightTable> NamedDecoder::weight_table(const Checkpoint& checkpoint) con
     for (const std::string& prefix : names_.head_prefixes) table.ignored.push_back(prefix + head);
   }
   return table;
+}
+
+void NamedDecoder::add_class_rows(WeightTable& table) const {
+  const ModelFacts& f = facts();
+  table.rows.push_back(
+      plain_linear_row(block().classes, {"score"}, static_cast<int64_t>(f.labels.size()), f.width));
 }
 
 }  // namespace vkformer

@@ -19,10 +19,10 @@ struct DecoderNames {
   enum class Tied : uint8_t { kNo, kYes } tied = Tied::kNo;
 };
 
-// Reads the architecture, which has a language head or none: sets facts and block.head, and names
-// what is not supported. `fallback` is the class where the configuration states none. A model that
-// embeds sentences (facts.sentence) is read without its head, as sentence-transformers reads it;
-// its file often has none.
+// Reads the architecture, which has a language head, one that classifies texts, or none: sets
+// facts, and block.head or block.classes, and names what is not supported. `fallback` is the class
+// where the configuration states none. A model that embeds sentences (facts.sentence) is read
+// without its head, as sentence-transformers reads it; its file often has none.
 Status read_decoder_head(const JsonConfig& config, const std::string& fallback, ModelFacts& facts,
                          DecoderConfig& block);
 
@@ -53,6 +53,8 @@ class NamedDecoder : public DecoderFamily {
   const std::string& prefix() const { return names_.prefix; }
   // Rows of the stack, whose tensors' names begin with `prefix`, and what to ignore.
   virtual void add_rows(const std::string& prefix, WeightTable& table) const = 0;
+  // Of the classifying head, which most families call "score" and give no bias.
+  virtual void add_class_rows(WeightTable& table) const;
 
  private:
   DecoderNames names_;

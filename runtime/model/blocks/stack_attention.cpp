@@ -1,5 +1,7 @@
 #include "model/blocks/stack_attention.h"
 
+#include <algorithm>
+
 #include <numeric>
 
 #include "base/message.h"
@@ -270,7 +272,10 @@ Status append(const LayerSite& site, TensorId qkv) {
 AttentionTap tap_of(const LayerSite& site, const std::string& kind) {
   const ForwardTaps& taps = site.run.taps;
   const int64_t layer = site.c.first_tap + site.layer;
-  const bool chosen = taps.attention_layer < 0 || taps.attention_layer == layer;
+  const std::vector<int64_t>& cross = taps.cross_layers;
+  const bool chosen = cross.empty() ? taps.attention_layer < 0 || taps.attention_layer == layer
+                                    : kind == "cross_" && std::find(cross.begin(), cross.end(),
+                                                                    layer) != cross.end();
   if (taps.attentions == ForwardTaps::Tap::kOff || !chosen) return {};
   AttentionTap tap{.name = kind + "attentions." + std::to_string(layer),
                    .head = taps.attention_head};
