@@ -73,9 +73,10 @@ struct DeviceOptions {
   // Bytes of device memory that vkformer may allocate on this device, for everything together. What
   // would exceed it fails with kOutOfMemory, names both numbers, and leaves the rest as it was.
   uint64_t memory_budget = UINT64_MAX;
-  // How vkformer's work stands against that of others: low, so that it does not starve graphics. A
-  // queue of its own is so where the driver has VK_KHR_global_priority or VK_EXT_global_priority,
-  // dispatches on any queue are where it has VK_NV_compute_occupancy_priority.
+  // How vkformer's work stands against that of others: low, so that it does not starve graphics.
+  // vkformer's queue has low priority if the driver has VK_KHR_global_priority or
+  // VK_EXT_global_priority, and so have dispatches on any queue with
+  // VK_NV_compute_occupancy_priority.
   enum class QueuePriority : uint8_t { kLow, kNormal } queue_priority = QueuePriority::kLow;
   // Choose kernels as tune_device (tuning.h) found them fastest on this device, where a file in the
   // cache directory says so. Sums may then be taken in another order than without it.

@@ -1,16 +1,10 @@
 // DeviceGroup: several devices that hold one model together, each some of its layers.
 //
 // A model that is loaded with a group (ModelOptions::group) is cut between layers. Every member has
-<<<<<<< HEAD
 // the weights of its layers. The keys and values of a generation stay where their layers are. What
 // one layer hands to the next goes through host memory where the members change. A pass gives what
-// it gives on one device.
-=======
-// the weights of its own layers, the keys and values of a generation stay where their layers are,
-// and what one layer hands to the next goes through host memory where the members change. A pass
-// gives what it gives on one device. Or every layer is divided (GroupSplit::kTensors): a pass gives
-// the same within the rounding of sums in another order.
->>>>>>> da208c92cfe59ae9d128184c2a30b9b18cdd0386
+// it gives on one device. Or every layer is divided (GroupSplit::kTensors): a pass gives the same
+// within the rounding of sums in another order.
 //
 // Threading: a group may be used from several threads at once; a DeviceLink as its class says.
 // Lifetime: a DeviceGroup is a shared handle: copies are the same group, which its models keep

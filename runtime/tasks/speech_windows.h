@@ -31,14 +31,10 @@ struct HeardSounds {
 // Samples per second that the model takes.
 int64_t speech_rate(const TaskModel& task);
 
-<<<<<<< HEAD
-// The audio at the model's sampling rate, cut into windows. A window that is too long ends in the
-=======
 // From the start of a frame that a CTC head has a class for to that of the next.
 double class_seconds(const TaskModel& task);
 
-// The sounds at the model's sampling rate, cut into windows. A window that is too long ends in the
->>>>>>> 04cef3de6a93d226201733280d2f6b386a2c5b0e
+// The audio at the model's sampling rate, cut into windows. A window that is too long ends in the
 // middle of the quietest tenth of a second of its last fifth.
 Result<HeardSounds> cut_sounds(const TaskModel& task, std::span<const Sound> sounds);
 

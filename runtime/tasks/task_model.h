@@ -38,14 +38,10 @@ struct TaskModel {
   // Of a decoder that reads images; an error where its files describe no processor, for texts alone
   // need none.
   std::optional<Result<PromptImageProcessor>> images;
-<<<<<<< HEAD
-  std::optional<LogMel> sounds;              // where it reads features of audio
-=======
-  std::optional<LogMel> sounds;  // where it reads features of sounds
+  std::optional<LogMel> sounds;  // where it reads features of audio
   // Where it reads features of whole recordings, and how many frames of them have one class.
   std::optional<UtteranceMel> utterances;
   int64_t frames_of_class = 1;
->>>>>>> 04cef3de6a93d226201733280d2f6b386a2c5b0e
   std::optional<WaveformSettings> waveform;  // where it reads samples
   std::optional<CtcVocabulary> ctc;          // of a CTC head, where it has no tokenizer
   std::optional<LetterVocabulary> letters;   // where it speaks

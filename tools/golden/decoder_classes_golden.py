@@ -17,7 +17,7 @@ import sys
 import numpy
 from safetensors.numpy import load_file, save_file
 
-# The new case, the case with the decoder, the class, the prefix that its files have in front of the
+# The new case, the case with the decoder, the class, the prefix that its files put before the
 # decoder's tensors, and pad_token_id: a token, None for none, or "last" for the last token of the
 # first row, which the head then skips.
 CASES = [

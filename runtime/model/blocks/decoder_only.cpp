@@ -23,13 +23,13 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
   facts_.rolling = ModelFacts::Rolling::kNo;
 }
 
-<<<<<<< HEAD
 Status DecoderFamily::divide(int64_t parts, WeightTable& table) {
   if (block_.pictures) return ModelFamily::divide(parts, table);
   VKF_CHECK(check_divisible(block_.stack, parts));
   block_.stack.parts = parts;
   return divide_rows(block_.stack, table);
-=======
+}
+
 // The mask of tokens that a classifying head may read: those that the key mask keeps, less padding.
 // A text may end with the token that also pads, and the head then reads the token before it.
 void DecoderFamily::add_class_words(ForwardInputs& result) const {
@@ -47,7 +47,6 @@ void DecoderFamily::add_class_words(ForwardInputs& result) const {
     if (std::all_of(row, end, [](uint32_t word) { return word == 0; })) *row = 1;
   }
   result.words["class_mask"] = std::move(mask);
->>>>>>> 04cef3de6a93d226201733280d2f6b386a2c5b0e
 }
 
 std::vector<std::string> DecoderFamily::input_names() const {
