@@ -3,31 +3,31 @@
 namespace vkformer::testing {
 namespace {
 
-const Json kVision = {{"model_type", "vision-encoder-decoder"},
-                      {"encoder",
-                       {{"model_type", "vit"},
-                        {"hidden_size", 36},
-                        {"num_hidden_layers", 2},
-                        {"num_attention_heads", 3},
-                        {"intermediate_size", 50},
-                        {"image_size", 20},
-                        {"patch_size", 5}}},
-                      {"decoder",
-                       {{"model_type", "gpt2"},
-                        {"add_cross_attention", true},
-                        {"n_embd", 40},
-                        {"n_layer", 3},
-                        {"n_head", 5},
-                        {"n_positions", 48},
-                        {"vocab_size", 77},
-                        {"bos_token_id", 4},
-                        {"eos_token_id", 5}}}};
+const Json kCaptioning = {{"model_type", "vision-encoder-decoder"},
+                          {"encoder",
+                           {{"model_type", "vit"},
+                            {"hidden_size", 36},
+                            {"num_hidden_layers", 2},
+                            {"num_attention_heads", 3},
+                            {"intermediate_size", 50},
+                            {"image_size", 20},
+                            {"patch_size", 5}}},
+                          {"decoder",
+                           {{"model_type", "gpt2"},
+                            {"add_cross_attention", true},
+                            {"n_embd", 40},
+                            {"n_layer", 3},
+                            {"n_head", 5},
+                            {"n_positions", 48},
+                            {"vocab_size", 77},
+                            {"bos_token_id", 4},
+                            {"eos_token_id", 5}}}};
 
 }  // namespace
 
 TEST_SUITE("cpu") {
   TEST_CASE("vision-encoder-decoder: facts come from both nested configurations") {
-    const auto family = load_config(kVision);
+    const auto family = load_config(kCaptioning);
     REQUIRE_MESSAGE(family.ok(), family.error().message);
     const ModelFacts& facts = (*family)->facts();
     CHECK(facts.kind == ModelKind::kEncoderDecoder);
@@ -39,36 +39,36 @@ TEST_SUITE("cpu") {
     CHECK(facts.max_target == 48);
     CHECK(facts.target_vocab == 77);
     CHECK(facts.grid.height == 20);
-    const ModelFacts deit = facts_of(with(kVision, "encoder", "model_type", "deit"));
+    const ModelFacts deit = facts_of(with(kCaptioning, "encoder", "model_type", "deit"));
     CHECK(deit.max_source == 18);
   }
 
   TEST_CASE("vision-encoder-decoder: token ids are the model's own, else the decoder's") {
-    const auto family = load_config(kVision);
+    const auto family = load_config(kCaptioning);
     REQUIRE(family.ok());
     CHECK((*family)->generation().decoder_start == 4);
     CHECK((*family)->generation().eos == std::vector<int64_t>{5});
     CHECK((*family)->generation().pad == 5);
     const auto own =
-        load_config(with(with(kVision, "decoder_start_token_id", 7), "eos_token_id", 8));
+        load_config(with(with(kCaptioning, "decoder_start_token_id", 7), "eos_token_id", 8));
     REQUIRE(own.ok());
     CHECK((*own)->generation().decoder_start == 7);
     CHECK((*own)->generation().eos == std::vector<int64_t>{8});
   }
 
   TEST_CASE("vision-encoder-decoder: other encoders, decoders and couplings are refused") {
-    check_refused(with(kVision, "encoder", "model_type", "swin"), ErrorCode::kUnsupported,
+    check_refused(with(kCaptioning, "encoder", "model_type", "swin"), ErrorCode::kUnsupported,
                   {"[encoder.model_type]", "swin"});
-    check_refused(with(kVision, "decoder", "model_type", "bert"), ErrorCode::kUnsupported,
+    check_refused(with(kCaptioning, "decoder", "model_type", "bert"), ErrorCode::kUnsupported,
                   {"[decoder.model_type]", "bert"});
-    check_refused(with(kVision, "decoder", "add_cross_attention", false), ErrorCode::kUnsupported,
-                  {"[decoder.add_cross_attention]"});
-    check_refused(with(kVision, "decoder", "cross_attention_hidden_size", 36),
+    check_refused(with(kCaptioning, "decoder", "add_cross_attention", false),
+                  ErrorCode::kUnsupported, {"[decoder.add_cross_attention]"});
+    check_refused(with(kCaptioning, "decoder", "cross_attention_hidden_size", 36),
                   ErrorCode::kUnsupported, {"[decoder.cross_attention_hidden_size]"});
-    CHECK_FALSE(load_config(with(kVision, "encoder", 3)).ok());
+    CHECK_FALSE(load_config(with(kCaptioning, "encoder", 3)).ok());
     CHECK_FALSE(load_config({{"model_type", "vision-encoder-decoder"}}).ok());
     for (const char* key : {"n_embd", "n_layer", "n_head", "n_positions", "vocab_size"}) {
-      check_refused(with(kVision, "decoder", key, int64_t{1} << 40), ErrorCode::kInvalidFile,
+      check_refused(with(kCaptioning, "decoder", key, int64_t{1} << 40), ErrorCode::kInvalidFile,
                     {"[" + std::string(key) + "]"});
     }
   }
@@ -83,7 +83,7 @@ TEST_SUITE("cpu") {
     REQUIRE(positions != nullptr);
     CHECK(positions->rows == 24);  // 20, and those up to padding, which is 3
     for (size_t d = 0; d < 24; ++d) CHECK(positions->computed[3 * 24 + d] == 0.0f);
-    const Json config = with(kVision, "decoder", "model_type", "trocr");
+    const Json config = with(kCaptioning, "decoder", "model_type", "trocr");
     const auto family = load_config(config);
     REQUIRE_MESSAGE(family.ok(), family.error().message);
     CHECK((*family)->facts().width == 1024);
@@ -114,7 +114,7 @@ TEST_SUITE("cpu") {
     };
     CHECK(tokens(28, 20) == Shape{1, 12, 24});
     CHECK(tokens(41, 33) == Shape{1, 30, 24});
-    Json config = with(kVision, "encoder", "model_type", "donut-swin");
+    Json config = with(kCaptioning, "encoder", "model_type", "donut-swin");
     CHECK(facts_of(config).grid.height == 0);
     config["encoder"]["use_absolute_embeddings"] = true;
     check_refused(config, ErrorCode::kUnsupported, {"[encoder.use_absolute_embeddings]"});
