@@ -229,7 +229,7 @@ class GenerateTest(CliTest):
         together = self.expect_ok(run("generate", plays, *options, "--devices", f"{device},{device}", "--split", "tensors"))
         self.assertEqual(together, self.expect_ok(run_on_device("generate", plays, *options)))
         refused = run("generate", cli_support.MODEL, "all", "--devices", f"{device},{device}", "--split", "tensors")
-        self.expect_failure(refused, 1, "not divided among devices", "--split layers")
+        self.expect_failure(refused, 3, "not divided among devices", "--split layers")
         self.expect_failure(run_on_device("generate", plays, "all", "--split", "tensors"), 1, "--devices")
 
     def test_several_sequences(self):

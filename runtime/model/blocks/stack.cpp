@@ -139,7 +139,7 @@ class DividedLayers {
                      });
   }
 
-  Status add_last_of_prompt(int64_t layer) {
+  Status add_last_of_prompt() {
     for (size_t part = 0; part < parts_.size(); ++part) {
       VKF_ASSIGN(const TensorId x, value(part));
       VKF_CHECK(last_prompt_layer(b_, parts_[part], run_, x));
@@ -243,7 +243,7 @@ Result<TensorId> add_divided_layers(ModelBuilder& b, const StackConfig& c, const
       b.mark_output(value, c.taps + "hidden_states." + std::to_string(c.first_tap + i));
     }
     if (run.mode == StackRun::Mode::kPrompt && i + 1 == c.layers) {
-      VKF_CHECK(layers.add_last_of_prompt(i));
+      VKF_CHECK(layers.add_last_of_prompt());
       return x;
     }
     VKF_CHECK(layers.add_layer(i));
