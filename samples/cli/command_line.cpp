@@ -95,8 +95,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->transform(CLI::AsSizeValue(false))
       ->type_name("BYTES");
   command.add_flag("--copy-weights", options.copy_weights,
-                   "copy the weights of a pack made with --device-layout, also where the device "
-                   "could read the file's pages");
+                   "copy weights of a pack made with --device-layout, even if the device could "
+                   "read them in place");
   add_adapter_option(command, options.adapters);
 }
 
