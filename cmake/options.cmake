@@ -33,7 +33,7 @@ option(VKFORMER_WITH_IMAGE "Pictures in, pictures of attention out: vkformer/pic
 option(VKFORMER_WITH_AUDIO "Sound in: vkformer/audio.h" ON)
 option(VKFORMER_WITH_OPERATORS "Operators by name, attention without a model: vkformer/operators.h" ON)
 option(VKFORMER_WITH_PROFILE "Profiles, benchmarks, tuning, plans as text: vkformer/benchmark.h" ON)
-option(VKFORMER_WITH_WRITING "Files of models out: vkformer/quantise.h, model_pack.h" ON)
+option(VKFORMER_WITH_WRITING "Files of models out: vkformer/quantize.h, model_pack.h" ON)
 option(VKFORMER_MPI "Build vkformer_mpi, groups of devices over processes, and a program that has it" OFF)
 option(VKFORMER_WITH_HUB "vkformer pull, where libcurl 7.85 and OpenSSL are installed" ON)
 option(VKFORMER_WITH_SOFTWARE_KERNELS

@@ -44,8 +44,8 @@ macro(vkformer_select_parts)
     KEEP operators/graph_runner DOORS api/operators api/attention api/recorded_operator c_api/operators)
   vkformer_part(PROFILE ROOMS measure KEEP measure/matrix_proof
     DOORS api/benchmark api/cluster_plan api/tuning api/plan_text c_api/profile)
-  vkformer_part(WRITING ROOMS load/gguf_export load/gguf_keys load/quantise_model load/pack_model
+  vkformer_part(WRITING ROOMS load/gguf_export load/gguf_keys load/quantize_model load/pack_model
     gguf/gguf_vocabulary checkpoint/gguf_writer checkpoint/ggml_encode
-    DOORS api/quantise api/model_pack c_api/model_files)
+    DOORS api/quantize api/model_pack c_api/model_files)
   list(REMOVE_DUPLICATES sources)
 endmacro()

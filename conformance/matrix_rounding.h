@@ -6,7 +6,7 @@
 
 #include "reference/array.h"
 #include "weights/pack_matrix.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 
 namespace vkformer::conformance {
 
@@ -19,7 +19,7 @@ inline reference::Array round_to_format(reference::Array w, MatrixFormat format,
   const bool in_out = order == MatrixOrder::kInOut;
   const int64_t k = w.dim(in_out ? -2 : -1);
   const int64_t n = w.dim(in_out ? -1 : -2);
-  const auto together = static_cast<int64_t>(quantised_together(format));
+  const auto together = static_cast<int64_t>(quantized_together(format));
   std::array<WeightBlock, kBlocksOfSuper> blocks;
   for (int64_t matrix = 0; matrix < w.size(); matrix += k * n) {
     for (int64_t column = 0; column < n; ++column) {
@@ -30,7 +30,7 @@ inline reference::Array round_to_format(reference::Array w, MatrixFormat format,
         };
         std::vector<float> values;
         for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(at(i)));
-        quantise_blocks(values, format,
+        quantize_blocks(values, format,
                         {blocks.data(), (values.size() + kBlockSteps - 1) / kBlockSteps});
         for (size_t i = 0; i < values.size(); ++i) {
           at(static_cast<int64_t>(i)) =

@@ -107,7 +107,7 @@ void main() {
     }
   }
   barrier();
-  const float divisor = kNormalise != 0u ? sum + p.least_sum : all;
+  const float divisor = kNormalize != 0u ? sum + p.least_sum : all;
   const uint entries = p.choices + p.always;
   for (uint k = lane; k < entries; k += kLocalSize) {
     const uint at = 2u * (row * entries + k);

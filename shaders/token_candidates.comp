@@ -115,10 +115,10 @@ void main() {
   if (kBestOf == VKF_BEST_OF_PARTS) count = parts * p.candidates;
 
   log_sum = LogSum(0.0, 0.0);
-  if (kNormalise != 0u && kBestOf == VKF_BEST_OF_PART) {
+  if (kNormalize != 0u && kBestOf == VKF_BEST_OF_PART) {
     sums_base = 2u * slot * parts;
     log_sum = log_sum_of_parts(parts);
-  } else if (kNormalise != 0u) {
+  } else if (kNormalize != 0u) {
     log_sum = log_sum_of(base, p.vocab);
   } else if (kBestOf == VKF_BEST_OF_ROW) {
     log_sum.log = nan_among(p.vocab);

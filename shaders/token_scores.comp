@@ -149,7 +149,7 @@ void main() {
   }
   if (c.no_repeat != 0u) ban_repeats(base, history, first, length, c.no_repeat);
   LogSum log_sum = LogSum(0.0, 0.0);
-  if (p.normalise != 0u) log_sum = log_sum_of(base, p.search.vocab);  // of a row of one part
+  if (p.normalize != 0u) log_sum = log_sum_of(base, p.search.vocab);  // of a row of one part
   memoryBarrierBuffer();
   barrier();
   for (uint v = part_first + lane; v < part_end; v += kLocalSize) {

@@ -13,16 +13,16 @@ import tempfile
 from pathlib import Path
 
 NEW = """
-enum { VKF_COLOUR_RED = 1 };
-// A colour of a tensor.
-typedef struct vkf_colour_options {
+enum { VKF_COLOR_RED = 1 };
+// A color of a tensor.
+typedef struct vkf_color_options {
   uint32_t struct_size;
-  int32_t red;               // VKF_COLOUR_RED
-  const char* const* names;  // of colours
+  int32_t red;               // VKF_COLOR_RED
+  const char* const* names;  // of colors
   size_t name_count;
-} vkf_colour_options;
+} vkf_color_options;
 // Paints a tensor. [one]
-VKFORMER_API vkf_status vkf_tensors_paint(vkf_tensors* tensors, const vkf_colour_options* options,
+VKFORMER_API vkf_status vkf_tensors_paint(vkf_tensors* tensors, const vkf_color_options* options,
                                           vkf_bytes** text, vkf_error* error);
 """
 
@@ -49,21 +49,21 @@ def main():
         api = json.loads((copy / "bindings/c_api.json").read_text(encoding="utf-8"))
         entry = next(f for f in api["functions"] if f["name"] == "vkf_tensors_paint")
         assert (entry["about"], entry["threads"], entry["fails"]) == ("Paints a tensor.", "one", True), entry
-        struct = next(s for s in api["structs"] if s["name"] == "vkf_colour_options")
+        struct = next(s for s in api["structs"] if s["name"] == "vkf_color_options")
         assert struct["size"] == 24 and struct["fields"][2]["count"] == "name_count", struct
 
         # Python: types and keywords. The library of the source does not have it, and says so.
         program = ("from vkformer import _c, _calls; keep = _calls.Keep(); "
-                   "made = _calls.fill('vkf_colour_options', {'red': 1, 'names': ['a', 'b']}, keep); "
+                   "made = _calls.fill('vkf_color_options', {'red': 1, 'names': ['a', 'b']}, keep); "
                    "assert made.struct_size == 24 and made.name_count == 2 and made.names[1] == b'b'; "
-                   "assert _c.constants['VKF_COLOUR_RED'] == 1; _c.function('vkf_tensors_paint')")
+                   "assert _c.constants['VKF_COLOR_RED'] == 1; _c.function('vkf_tensors_paint')")
         done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False,
                               cwd=copy / "bindings/python", env={"VKFORMER_LIBRARY_DIR": str(source / "build/release/lib")})
         assert "[vkf_tensors_paint] is not in the library, which is older" in done.stderr, done.stderr
 
         generated = copy / "generated"
         subprocess.run([copy / "bindings/csharp/generate", generated], check=True)
-        assert "vkf_tensors_paint(VkfTensorsHandle tensors, vkf_colour_options* options, out VkfBytesHandle text, " \
+        assert "vkf_tensors_paint(VkfTensorsHandle tensors, vkf_color_options* options, out VkfBytesHandle text, " \
                "VkfErrorHandle error)" in (generated / "Native.cs").read_text(encoding="utf-8")
         assert "public string[] Names { get; set; }" in (generated / "Options.cs").read_text(encoding="utf-8")
         if shutil.which("mcs"):

@@ -15,7 +15,7 @@ namespace {
 struct Route {
   const char* name;
   int64_t rows, experts, choices;
-  bool sigmoid = false, normalise = true, bias = false;
+  bool sigmoid = false, normalize = true, bias = false;
   int64_t groups = 1, kept = 1, always = 0;
   float scale = 1;
 };
@@ -41,7 +41,7 @@ ExpertRouteAttrs attrs_of(const Route& r) {
       .experts = u32(r.experts),
       .choices = u32(r.choices),
       .scores = r.sigmoid ? ExpertRouteAttrs::Scores::kSigmoid : ExpertRouteAttrs::Scores::kSoftmax,
-      .normalise = r.normalise,
+      .normalize = r.normalize,
       .scale = r.scale,
       .least_sum = r.sigmoid ? 1e-20f : 0.0f,
       .groups = u32(r.groups),
@@ -80,7 +80,7 @@ Result<CheckCase> route_case(const Route& r, Content content, bool ties) {
   reference::ExpertRouteOptions options{.experts = r.experts,
                                         .choices = r.choices,
                                         .sigmoid = r.sigmoid,
-                                        .normalise = r.normalise,
+                                        .normalize = r.normalize,
                                         .scale = r.scale,
                                         .least_sum = r.sigmoid ? 1e-20 : 0.0,
                                         .groups = r.groups,

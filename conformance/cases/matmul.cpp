@@ -279,7 +279,7 @@ void add_linear_checks(OperatorCases& cases) {
           .activation = rows == 4 || rows == 40 ? ActivationKind::kRelu : ActivationKind::kNone};
       cases.test(std::string("linear-") + format_name(format) + "/" + size_text({rows, 27, 37}),
                  [=] { return linear_case(c); });
-      if (!is_quantised(format)) continue;
+      if (!is_quantized(format)) continue;
       Linear in_bytes = c;
       in_bytes.precision = Precision::kInt8;
       cases.test(std::string("linear-") + format_name(format) + "-precision-int8/" +

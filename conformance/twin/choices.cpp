@@ -62,7 +62,7 @@ class TwinRoutes {
       list.emplace_back(expert, score(expert));
       sum += list.back().second;
     }
-    const Real divisor = a_.normalise ? sum + a_.least_sum : all_;
+    const Real divisor = a_.normalize ? sum + a_.least_sum : all_;
     for (auto& [expert, weight] : list) weight = Real(a_.scale) * (weight / divisor);
     return list;
   }
@@ -253,7 +253,7 @@ bool twin_token_scores(TwinRun& run, const Node& node) {
       if (same && history[t + before] < vocab) marks[history[t + before]].banned = true;
     }
     TwinLogSum sum;
-    if (p.normalise != 0) sum = log_sum_of(logits, slot * vocab, vocab);
+    if (p.normalize != 0) sum = log_sum_of(logits, slot * vocab, vocab);
     const size_t suppress = size_t{p.search.batch} * p.search.beams * VKF_CHOICE_WORDS;
     const auto permitted = [&](uint32_t token, Real score) -> Real {
       if (length + 1 == s.max_length && s.forced_last != VKF_NO_TOKEN) {

@@ -19,7 +19,7 @@
 namespace vkformer {
 
 struct PackOptions {
-  // kQ8, kQ4, kQ4M, kBF16 or kF16: matrices as quantise_model writes them. Nothing: as they are.
+  // kQ8, kQ4, kQ4M, kBF16 or kF16: matrices as quantize_model writes them. Nothing: as they are.
   std::optional<WeightFormat> weights = std::nullopt;
   // With `weights` merged into them. Without, packed beside them, and merged whenever the model is
   // loaded; their scales can then be changed as those of other adapters.

@@ -23,7 +23,7 @@ namespace vkformer {
 struct RgbPicture;
 
 // Order of the bytes of one pixel of a raw frame. Alpha is dropped, gray becomes three equal parts.
-enum class PixelFormat : uint8_t { kRgb8, kBgr8, kRgba8, kBgra8, kGrey8 };
+enum class PixelFormat : uint8_t { kRgb8, kBgr8, kRgba8, kBgra8, kGray8 };
 
 // A raw frame that the caller owns, such as one of a video or a camera.
 struct PixelView {

@@ -46,7 +46,7 @@ const char* format_name(MatrixFormat format);
 WeightFormat weight_format_of(MatrixFormat format);
 std::optional<MatrixFormat> matrix_format_of(WeightFormat format);
 
-constexpr bool is_quantised(MatrixFormat format) {
+constexpr bool is_quantized(MatrixFormat format) {
   return format >= MatrixFormat::kQ8;
 }
 // One of those that files of other programs have, but directories of vkformer have not.

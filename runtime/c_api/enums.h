@@ -139,7 +139,7 @@ inline constexpr auto kEnumRows<PixelFormat> = std::to_array<EnumRow<PixelFormat
     VKF_ROW(PixelFormat::kBgr8, VKF_BGR8),
     VKF_ROW(PixelFormat::kRgba8, VKF_RGBA8),
     VKF_ROW(PixelFormat::kBgra8, VKF_BGRA8),
-    VKF_ROW(PixelFormat::kGrey8, VKF_GREY8),
+    VKF_ROW(PixelFormat::kGray8, VKF_GRAY8),
 });
 
 template <>

@@ -1,12 +1,12 @@
 #include "c_api/support.h"
 #include "vkformer/model_pack.h"
-#include "vkformer/quantise.h"
+#include "vkformer/quantize.h"
 
 namespace vkformer {
 namespace {
 
-vkf_quantise_report c_report(const QuantiseReport& made) {
-  vkf_quantise_report c{};
+vkf_quantize_report c_report(const QuantizeReport& made) {
+  vkf_quantize_report c{};
   c.tensors = made.tensors;
   c.matrices = made.matrices;
   c.bytes_before = made.bytes_before;
@@ -27,30 +27,30 @@ void put_digest(const std::string& digits, uint8_t (&bytes)[32]) {
 
 using namespace vkformer;
 
-vkf_status vkf_quantise_model(const char* model, const char* target,
-                              const vkf_quantise_options* options, vkf_quantise_report* report,
+vkf_status vkf_quantize_model(const char* model, const char* target,
+                              const vkf_quantize_options* options, vkf_quantize_report* report,
                               vkf_error* error) {
   return guard(error, [&] {
     need_all({{model, "model"}, {target, "target"}});
-    const vkf_quantise_options given = read_struct(options, "quantise options");
-    QuantiseOptions read;
+    const vkf_quantize_options given = read_struct(options, "quantize options");
+    QuantizeOptions read;
     read.weights = choice_or(given.weights, WeightFormat::kQ8);
-    const QuantiseReport made = take(quantise_model(model, target, read));
+    const QuantizeReport made = take(quantize_model(model, target, read));
     if (report == nullptr) return;
-    write_struct(report, c_report(made), "quantise report");
+    write_struct(report, c_report(made), "quantize report");
   });
 }
 
 vkf_status vkf_write_gguf(const char* model, const char* target, const vkf_gguf_options* options,
-                          vkf_quantise_report* report, vkf_error* error) {
+                          vkf_quantize_report* report, vkf_error* error) {
   return guard(error, [&] {
     need_all({{model, "model"}, {target, "target"}});
     const vkf_gguf_options given = read_struct(options, "gguf options");
     GgufOptions read;
     read.weights = choice_or(given.weights, WeightFormat::kQ8_0);
     read.adapters = adapters_of(given);
-    const QuantiseReport made = take(write_gguf(model, target, read));
-    if (report != nullptr) write_struct(report, c_report(made), "quantise report");
+    const QuantizeReport made = take(write_gguf(model, target, read));
+    if (report != nullptr) write_struct(report, c_report(made), "quantize report");
   });
 }
 

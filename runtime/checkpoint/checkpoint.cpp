@@ -90,7 +90,7 @@ Result<Checkpoint> Checkpoint::open_unguarded(const std::string& model_dir) {
     const fs::path parent = given.parent_path();
     checkpoint.directory_ = parent.empty() ? "." : utf8_from_path(parent);
     VKF_CHECK(checkpoint.add_file(MappedFile::open(model_dir)));
-    VKF_CHECK(checkpoint.join_quantised());
+    VKF_CHECK(checkpoint.join_quantized());
     return checkpoint;
   }
   VKF_CHECK(checkpoint.add_store(*make_directory_store(model_dir)));
@@ -115,13 +115,13 @@ Status Checkpoint::add_store(const FileStore& files) {
     VKF_CHECK(add_file(files.open(only)));
   }
   // A configuration that is no JSON is the family's to refuse.
-  QuantisationMethod method;
+  QuantizationMethod method;
   if (files.has("config.json")) {
     if (const auto config = JsonConfig::load_from(files, "config.json")) {
-      VKF_ASSIGN(method, read_quantisation(*config));
+      VKF_ASSIGN(method, read_quantization(*config));
     }
   }
-  VKF_CHECK(join_quantised());
+  VKF_CHECK(join_quantized());
   return join_coded_tensors(method);
 }
 
@@ -131,7 +131,7 @@ bool Checkpoint::has_values(const std::string& name) const {
   return files_[entry.file].stores(*entry.view);
 }
 
-Status Checkpoint::join_quantised() {
+Status Checkpoint::join_quantized() {
   for (const std::string& name : names()) {
     const TensorView* values = find(name);
     const TensorView* scales = find(scales_name(name));
@@ -139,7 +139,7 @@ Status Checkpoint::join_quantised() {
     if (values->dtype != DType::kI8 && values->dtype != DType::kU8) continue;
     auto joined = join_blocks(name, *values, *scales, find(minima_name(name)));
     if (!joined) return joined.error().with_context(message({"File [", file_of(name), "]"}));
-    take_quantised(name, std::move(joined).value(), entries_[name].file);
+    take_quantized(name, std::move(joined).value(), entries_[name].file);
     entries_.erase(scales_name(name));
     entries_.erase(minima_name(name));
   }
@@ -155,21 +155,21 @@ Status Checkpoint::join_mxfp4_tensors() {
     if (scales == nullptr || find(name) != nullptr) continue;
     auto joined = join_mxfp4(name, *find(blocks), *scales);
     if (!joined) return joined.error().with_context(message({"File [", file_of(blocks), "]"}));
-    take_quantised(name, std::move(joined).value(), entries_[blocks].file);
+    take_quantized(name, std::move(joined).value(), entries_[blocks].file);
     entries_.erase(blocks);
     entries_.erase(mxfp4_scales_name(name));
   }
   return {};
 }
 
-void Checkpoint::take_quantised(const std::string& name, QuantisedTensor tensor, size_t file) {
-  QuantisedTensor& kept = quantised_[name];
+void Checkpoint::take_quantized(const std::string& name, QuantizedTensor tensor, size_t file) {
+  QuantizedTensor& kept = quantized_[name];
   kept = std::move(tensor);
   kept.view.blocks = &kept.blocks;
   entries_[name] = {&kept.view, file, false};
 }
 
-Status Checkpoint::join_coded_tensors(const QuantisationMethod& method) {
+Status Checkpoint::join_coded_tensors(const QuantizationMethod& method) {
   auto found =
       find_coded_tensors(method, names(), [this](const std::string& name) { return find(name); });
   if (!found) return found.error().with_context(message({"Directory [", directory_, "]"}));
@@ -186,12 +186,12 @@ Status Checkpoint::join_coded_tensors(const QuantisationMethod& method) {
   for (CodedTensor& tensor : found->tensors) {
     const TensorView& codes = *find(tensor.from);
     const size_t file = entries_[tensor.from].file;
-    QuantisedTensor joined =
+    QuantizedTensor joined =
         tensor.matrix == nullptr
             ? mxfp4_of_shape(std::move(tensor.shape), codes, *tensor.mxfp4_scales)
             : join_coded(std::move(tensor.matrix), std::move(tensor.shape), codes);
     for (const std::string& part : tensor.parts) entries_.erase(part);
-    take_quantised(tensor.name, std::move(joined), file);
+    take_quantized(tensor.name, std::move(joined), file);
   }
   return {};
 }
@@ -250,7 +250,7 @@ Status Checkpoint::add_shards(const FileStore& files) {
   return {};
 }
 
-void Checkpoint::put_merged(const std::string& name, QuantisedTensor tensor) {
+void Checkpoint::put_merged(const std::string& name, QuantizedTensor tensor) {
   Merged& merged = merged_[name];
   Entry& entry = entries_.at(name);
   if (merged.before == nullptr) merged.before = entry.view;

@@ -3,7 +3,7 @@
 // Threading: immutable once open; any thread may read.
 // Lifetime: views point into mapped files and live as long as the Checkpoint, also when it moves.
 //
-// A quantized matrix and its scales (quantised_tensors.h, coded_tensors.h) are one tensor here.
+// A quantized matrix and its scales (quantized_tensors.h, coded_tensors.h) are one tensor here.
 // What other libraries quantized is understood where the store has a config.json that says so.
 #pragma once
 
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "checkpoint/file_store.h"
-#include "checkpoint/quantisation_method.h"
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/quantization_method.h"
+#include "checkpoint/quantized_tensors.h"
 #include "checkpoint/safetensors.h"
 #include "vkformer/result.h"
 
@@ -40,7 +40,7 @@ class Checkpoint {
 
   // Puts a tensor in the place of the one of that name, until the next of the name. Precondition:
   // there is one.
-  void put_merged(const std::string& name, QuantisedTensor tensor);
+  void put_merged(const std::string& name, QuantizedTensor tensor);
   // The tensor as it was before put_merged. Precondition: there is one of that name.
   const TensorView& unmerged(const std::string& name) const;
 
@@ -69,25 +69,25 @@ class Checkpoint {
     bool stored = false;
   };
 
-  // Views of merged_ and quantised_ are pointed to.
+  // Views of merged_ and quantized_ are pointed to.
   Checkpoint() = default;
   static Result<Checkpoint> open_unguarded(const std::string& model_dir);
   Status add_store(const FileStore& files);
   Status add_file(Result<MappedFile> file, const std::string& prefix = "");
   Status add_shards(const FileStore& files);
-  Status join_quantised();
+  Status join_quantized();
   Status join_mxfp4_tensors();
-  Status join_coded_tensors(const QuantisationMethod& method);
-  void take_quantised(const std::string& name, QuantisedTensor tensor, size_t file);
+  Status join_coded_tensors(const QuantizationMethod& method);
+  void take_quantized(const std::string& name, QuantizedTensor tensor, size_t file);
 
   std::string directory_;
   std::vector<SafetensorsFile> files_;
   std::shared_ptr<const StoredTensors> stored_;  // of a store with another format; or null
   std::map<std::string, Entry> entries_;
-  std::map<std::string, QuantisedTensor> quantised_;
+  std::map<std::string, QuantizedTensor> quantized_;
   struct Merged {
     const TensorView* before = nullptr;
-    QuantisedTensor tensor;
+    QuantizedTensor tensor;
   };
   std::map<std::string, Merged> merged_;
   std::shared_ptr<std::set<std::string>> reads_;  // null: nobody asks

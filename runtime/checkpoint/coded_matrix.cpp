@@ -96,9 +96,9 @@ class IntegerMatrix : public CodedMatrix {
 
   MatrixFormat exact_format() const override { return format_; }
 
-  QuantisedValue value(size_t n, size_t k) const override {
+  QuantizedValue value(size_t n, size_t k) const override {
     const size_t block = block_of(k);
-    QuantisedValue out{.scale = static_cast<float>(integers_.scales.at(n, block))};
+    QuantizedValue out{.scale = static_cast<float>(integers_.scales.at(n, block))};
     if (format_ == MatrixFormat::kQ4 || format_ == MatrixFormat::kQ4_0) {
       out.value = code(n, k);
       out.minimum = -8 * out.scale;
@@ -219,8 +219,8 @@ class TableMatrix : public CodedMatrix {
 
 }  // namespace
 
-QuantisedValue CodedMatrix::value(size_t n, size_t k) const {
-  QuantisedValue out{.value = 1};
+QuantizedValue CodedMatrix::value(size_t n, size_t k) const {
+  QuantizedValue out{.value = 1};
   read(n, k, {&out.scale, 1});
   return out;
 }

@@ -1,5 +1,5 @@
 // Matrices that other libraries store as codes of few bits and their scales: GPTQ, AWQ,
-// compressed-tensors, bitsandbytes, FP8. quantisation_method.h lists the methods, coded_tensors.h
+// compressed-tensors, bitsandbytes, FP8. quantization_method.h lists the methods, coded_tensors.h
 // finds the tensors of a matrix.
 //
 // A matrix is (N, K) in row-major order: N output features of K input features. Leading axes of
@@ -23,7 +23,7 @@
 namespace vkformer {
 
 // A quantized weight is minimum + scale * value.
-struct QuantisedValue {
+struct QuantizedValue {
   int32_t value = 0;
   float scale = 0;
   float minimum = 0;
@@ -38,7 +38,7 @@ class CodedMatrix {
   // The format of vkformer that holds every weight exactly; kF32 where no smaller one does.
   virtual MatrixFormat exact_format() const { return MatrixFormat::kF32; }
   // The weight in that format. Precondition: it is kQ8, kQ4, kQ8_0 or kQ4_0.
-  virtual QuantisedValue value(size_t n, size_t k) const;
+  virtual QuantizedValue value(size_t n, size_t k) const;
 
   // Whether its axes are those that the model's own file has for the tensor; else it is (N, K).
   virtual bool follows_file() const { return false; }

@@ -75,7 +75,7 @@ struct MatrixSize {
 };
 
 // Columns of a group where K columns have `groups` of them: as the configuration says, if it fits.
-Result<size_t> group_width(const Parts& parts, const QuantisationMethod& method, int64_t k,
+Result<size_t> group_width(const Parts& parts, const QuantizationMethod& method, int64_t k,
                            int64_t groups) {
   if (groups == 1) return as_size(k);
   for (const int64_t said : method.group_sizes) {
@@ -114,7 +114,7 @@ Result<std::vector<uint32_t>> read_blocks(const Parts& parts, const TensorView* 
 }
 
 // Scales (G, N) of groups of columns, as GPTQ and AWQ store them.
-Result<ScaleGrid> scales_down(const Parts& parts, const QuantisationMethod& method,
+Result<ScaleGrid> scales_down(const Parts& parts, const QuantizationMethod& method,
                               const TensorView& scales, MatrixSize size) {
   if (!is_scale(scales) || scales.shape.size() != 2 || scales.shape[1] != size.n ||
       scales.shape[0] < 1) {
@@ -126,7 +126,7 @@ Result<ScaleGrid> scales_down(const Parts& parts, const QuantisationMethod& meth
   return grid;
 }
 
-Result<CodedTensor> join_gptq(const QuantisationMethod& method, const std::string& module,
+Result<CodedTensor> join_gptq(const QuantizationMethod& method, const std::string& module,
                               const TensorFinder& find) {
   Parts parts(module + ".weight", find);
   VKF_ASSIGN(const TensorView* codes, parts.need(module + ".qweight"));
@@ -164,7 +164,7 @@ Result<CodedTensor> join_gptq(const QuantisationMethod& method, const std::strin
                                    parts.bytes(), std::move(integers)));
 }
 
-Result<CodedTensor> join_awq(const QuantisationMethod& method, const std::string& module,
+Result<CodedTensor> join_awq(const QuantizationMethod& method, const std::string& module,
                              const TensorFinder& find) {
   Parts parts(module + ".weight", find);
   VKF_ASSIGN(const TensorView* codes, parts.need(module + ".qweight"));
@@ -190,7 +190,7 @@ Result<CodedTensor> join_awq(const QuantisationMethod& method, const std::string
 
 // Scales over the last two axes of `shape`: one, one a row, one a group of columns, or one a block
 // of `block`.
-Result<ScaleGrid> scales_of_rows(const Parts& parts, const QuantisationMethod& method,
+Result<ScaleGrid> scales_of_rows(const Parts& parts, const QuantizationMethod& method,
                                  const std::string& scale, const TensorView& scales,
                                  const Shape& shape) {
   const int64_t n = shape[shape.size() - 2], k = shape.back();
@@ -252,7 +252,7 @@ Result<MatrixSize> read_shape(const Parts& parts, const TensorView& view) {
 }
 
 // Codes of compressed-tensors in 32-bit words.
-Result<CodedTensor> join_packed(const QuantisationMethod& method, const std::string& module,
+Result<CodedTensor> join_packed(const QuantizationMethod& method, const std::string& module,
                                 const TensorFinder& find) {
   Parts parts(module + ".weight", find);
   VKF_ASSIGN(const TensorView* codes, parts.need(module + ".weight_packed"));
@@ -296,7 +296,7 @@ Result<CodedTensor> join_packed(const QuantisationMethod& method, const std::str
 }
 
 // Floats of 4 bits of compressed-tensors: NVFP4, or MXFP4.
-Result<CodedTensor> join_float4(const QuantisationMethod& method, const std::string& module,
+Result<CodedTensor> join_float4(const QuantizationMethod& method, const std::string& module,
                                 const TensorFinder& find) {
   Parts parts(module + ".weight", find);
   VKF_ASSIGN(const TensorView* codes, parts.need(module + ".weight_packed"));
@@ -328,7 +328,7 @@ Result<CodedTensor> join_float4(const QuantisationMethod& method, const std::str
 
 // Weights of one byte each: X.weight in I8 or F8_E4M3, of compressed-tensors and fp8. `scale` is
 // the name of its scales.
-Result<CodedTensor> join_bytes(const QuantisationMethod& method, const std::string& name,
+Result<CodedTensor> join_bytes(const QuantizationMethod& method, const std::string& name,
                                const std::string& scale, const std::string& zero,
                                const TensorFinder& find) {
   Parts parts(name, find);
@@ -459,9 +459,9 @@ bool split(const std::string& name, const std::string& ending, std::string& fron
 }
 
 // The matrix that a tensor of that name is a part of, found by one part of each kind; or nothing.
-Result<std::optional<CodedTensor>> join_of(const QuantisationMethod& method,
+Result<std::optional<CodedTensor>> join_of(const QuantizationMethod& method,
                                            const std::string& name, const TensorFinder& find) {
-  using Kind = QuantisationKind;
+  using Kind = QuantizationKind;
   std::string front;
   Result<CodedTensor> made = CodedTensor{};
   if ((method.kind == Kind::kGptq || method.kind == Kind::kAwq) && split(name, ".qweight", front)) {
@@ -501,11 +501,11 @@ bool of_activations(const std::string& name) {
 
 }  // namespace
 
-Result<CodedTensors> find_coded_tensors(const QuantisationMethod& method,
+Result<CodedTensors> find_coded_tensors(const QuantizationMethod& method,
                                         const std::vector<std::string>& names,
                                         const TensorFinder& find) {
   CodedTensors found;
-  if (method.kind == QuantisationKind::kNone || method.kind == QuantisationKind::kMxfp4) {
+  if (method.kind == QuantizationKind::kNone || method.kind == QuantizationKind::kMxfp4) {
     return found;
   }
   for (const std::string& name : names) {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "checkpoint/coded_matrix.h"
-#include "checkpoint/quantisation_method.h"
+#include "checkpoint/quantization_method.h"
 
 namespace vkformer {
 
@@ -43,7 +43,7 @@ struct CodedTensors {
 using TensorFinder = std::function<const TensorView*(const std::string& name)>;
 
 // An error names the tensor, its shape and what would fit.
-Result<CodedTensors> find_coded_tensors(const QuantisationMethod& method,
+Result<CodedTensors> find_coded_tensors(const QuantizationMethod& method,
                                         const std::vector<std::string>& names,
                                         const TensorFinder& find);
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "checkpoint/mapped_file.h"
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/quantized_tensors.h"
 #include "vkformer/model_source.h"
 
 namespace vkformer {
@@ -21,7 +21,7 @@ namespace vkformer {
 // Views point into bytes that it keeps.
 struct StoredTensors {
   struct Entry {
-    QuantisedTensor tensor;  // view.blocks is null, or points to blocks
+    QuantizedTensor tensor;  // view.blocks is null, or points to blocks
     size_t file = 0;         // in files
     bool has_values = true;  // false: zeros stand for them (sparse_file.h)
   };

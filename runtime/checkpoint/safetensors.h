@@ -34,9 +34,9 @@ struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;
   std::span<const std::byte> bytes;
-  // Of a quantized matrix (quantised_tensors.h) its scales; else null. The shape is that of the
+  // Of a quantized matrix (quantized_tensors.h) its scales; else null. The shape is that of the
   // matrix then, whatever its bytes' is.
-  const struct QuantisedBlocks* blocks = nullptr;
+  const struct QuantizedBlocks* blocks = nullptr;
   Float8 float8 = Float8::kNone;  // what U8 stands for in the file
 };
 

@@ -164,7 +164,7 @@ PixelLayout layout_of(PixelFormat format) {
       return {{2, 1, 0}, 3};
     case PixelFormat::kBgra8:
       return {{2, 1, 0}, 4};
-    case PixelFormat::kGrey8:
+    case PixelFormat::kGray8:
       return {{0, 0, 0}, 1};
     default:
       return {{0, 1, 2}, 4};
@@ -209,7 +209,7 @@ Result<RgbPicture> load_picture(const std::string& path) {
 
 Result<RgbPicture> copy_frame(const PixelView& frame) {
   VKF_CHECK(check_picture_size(frame.width, frame.height, "[frame]"));
-  if (frame.format > PixelFormat::kGrey8) {
+  if (frame.format > PixelFormat::kGray8) {
     return invalid_argument(
         message({"The [frame] has pixel format ", static_cast<int>(frame.format),
                  ", which does not exist; give one of PixelFormat."}));

@@ -20,10 +20,10 @@
 #include "gguf/gguf_vocabulary.h"
 #include "load/gguf_keys.h"
 #include "load/loaded_model.h"
-#include "load/quantise_model.h"
+#include "load/quantize_model.h"
 #include "model/sentence_files.h"
 #include "weights/device_weights.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -153,7 +153,7 @@ Status encode_searched(GgmlType type, const std::string& name, std::span<const f
   std::array<WeightBlock, kBlocksOfSuper> blocks;
   const auto some = std::span(blocks).first(facts.weights / kBlockSteps);
   for (size_t block = 0; block * facts.weights < weights.size(); ++block) {
-    quantise_blocks(weights.subspan(block * facts.weights, facts.weights), format, some);
+    quantize_blocks(weights.subspan(block * facts.weights, facts.weights), format, some);
     store_ggml_block(type, some, out.subspan(block * facts.bytes, facts.bytes));
   }
   return {};
@@ -380,7 +380,7 @@ Result<int64_t> put_gguf(const std::string& model, const Source& source, const W
 
 }  // namespace
 
-Result<QuantiseReport> write_gguf_file(const std::string& model, const std::string& target,
+Result<QuantizeReport> write_gguf_file(const std::string& model, const std::string& target,
                                        const GgufOptions& options) {
   const WrittenType* type = find_type(options.weights);
   if (type == nullptr) {
@@ -412,7 +412,7 @@ Result<QuantiseReport> write_gguf_file(const std::string& model, const std::stri
   VKF_ASSIGN(const int64_t matrices, is_gguf_file(model) ? put_gguf(model, source, *type, writer)
                                                          : put_directory(source, *type, writer));
   VKF_CHECK(writer.write(target));
-  QuantiseReport report = count_stored(checkpoint);
+  QuantizeReport report = count_stored(checkpoint);
   report.matrices = matrices;
   report.bytes_after = writer.tensor_bytes();
   return report;

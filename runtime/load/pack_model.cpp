@@ -16,7 +16,7 @@
 #include "gguf/gguf_model.h"
 #include "gguf/gguf_store.h"
 #include "load/loaded_model.h"
-#include "load/quantise_model.h"
+#include "load/quantize_model.h"
 
 namespace vkformer {
 namespace {
@@ -229,7 +229,7 @@ struct TemporaryFolder {
   const std::string path;
 };
 
-Result<PackInfo> pack_quantised(const std::string& model, const std::string& target,
+Result<PackInfo> pack_quantized(const std::string& model, const std::string& target,
                                 const PackOptions& options) {
   const std::string path = target + ".files";
   std::error_code ignored;
@@ -239,10 +239,10 @@ Result<PackInfo> pack_quantised(const std::string& model, const std::string& tar
                                      "first. Remove it, or choose another target."}));
   }
   const TemporaryFolder folder(path);
-  QuantiseOptions settings;
+  QuantizeOptions settings;
   settings.weights = *options.weights;
   settings.adapters = options.adapters;
-  VKF_CHECK(quantise_directory(model, folder.path, settings));
+  VKF_CHECK(quantize_directory(model, folder.path, settings));
   PackOptions packing;
   packing.device_layout = options.device_layout;
   return pack_directory(folder.path, target, packing);
@@ -257,7 +257,7 @@ Result<PackInfo> pack_directory(const std::string& model, const std::string& tar
                                      "] is a packed model already; give the directory that it was "
                                      "made of."}));
   }
-  if (options.weights) return pack_quantised(model, target, options);
+  if (options.weights) return pack_quantized(model, target, options);
   if (options.device_layout && !options.adapters.empty()) {
     return unsupported(
         message({"[device_layout] The weights of ", model,

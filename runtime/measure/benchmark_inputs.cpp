@@ -7,7 +7,7 @@
 #include "base/half.h"
 #include "base/message.h"
 #include "weights/pack_matrix.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 
 namespace vkformer {
 
@@ -86,13 +86,13 @@ void BenchmarkInputs::append_blocks(const Input& input, UniformNoise& random,
                                     std::vector<std::byte>& bytes) {
   const Part& part = input.parts[0];
   bytes.resize(part.stride / kPanelColumns * panel_words(input.blocks, part.rows) * 4);
-  const size_t together = quantised_together(input.blocks);
+  const size_t together = quantized_together(input.blocks);
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
   for (size_t column = 0; column < part.stride; ++column) {
     for (size_t first = 0; first < part.rows; first += together) {
       const std::span<float> some(values.data(), std::min<size_t>(together, part.rows - first));
       for (float& value : some) value = random.next() * part.scale;
-      store_quantised(bytes, {column, first / kBlockSteps, part.rows}, some, input.blocks);
+      store_quantized(bytes, {column, first / kBlockSteps, part.rows}, some, input.blocks);
     }
   }
 }

@@ -80,9 +80,9 @@ Status read_deepseek_rest(const JsonConfig& config, DecoderConfig& block) {
   ExpertSetup& experts = stack.experts;
   VKF_CHECK(read_expert_counts(config, {.experts = 256, .choices = 8, .key = "n_routed_experts"},
                                experts));
-  VKF_CHECK(read_normalise(config, true, experts));
+  VKF_CHECK(read_normalize(config, true, experts));
   experts.route.scores = ExpertRouteAttrs::Scores::kSigmoid;
-  experts.route.least_sum = experts.route.normalise ? 1e-20f : 0.0f;
+  experts.route.least_sum = experts.route.normalize ? 1e-20f : 0.0f;
   VKF_ASSIGN(experts.route.scale, read_multiplier(config, "routed_scaling_factor", 2.5));
   VKF_CHECK(read_groups(config, experts.route));
   experts.choice_bias = true;

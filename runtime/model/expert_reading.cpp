@@ -26,8 +26,8 @@ Status read_expert_counts(const JsonConfig& config, const ExpertDefaults& defaul
   return {};
 }
 
-Status read_normalise(const JsonConfig& config, bool fallback, ExpertSetup& experts) {
-  VKF_ASSIGN(experts.route.normalise, config.get_bool_or("norm_topk_prob", fallback));
+Status read_normalize(const JsonConfig& config, bool fallback, ExpertSetup& experts) {
+  VKF_ASSIGN(experts.route.normalize, config.get_bool_or("norm_topk_prob", fallback));
   return {};
 }
 

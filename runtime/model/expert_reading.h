@@ -19,7 +19,7 @@ Status read_expert_counts(const JsonConfig& config, const ExpertDefaults& defaul
                           ExpertSetup& experts);
 
 // norm_topk_prob, whose default is `fallback`.
-Status read_normalise(const JsonConfig& config, bool fallback, ExpertSetup& experts);
+Status read_normalize(const JsonConfig& config, bool fallback, ExpertSetup& experts);
 
 // Which layers have experts: every decoder_sparse_step-th one, but those of mlp_only_layers.
 Status read_sparse_layers(const JsonConfig& config, int64_t layers, ExpertSetup& experts);

@@ -20,7 +20,7 @@ Status read_hybrid_experts(const JsonConfig& config, StackConfig& stack) {
     return {};
   }
   VKF_CHECK(read_expert_counts(config, {.experts = 8, .choices = 2}, experts));
-  experts.route.normalise = true;
+  experts.route.normalize = true;
   experts.ffn = stack.ffn;
   experts.shared_ffn = shared;
   experts.layers.assign(static_cast<size_t>(stack.layers), 1);

@@ -5,7 +5,7 @@
 #include "base/message.h"
 #include "base/name_list.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/quantisation_method.h"
+#include "checkpoint/quantization_method.h"
 #include "model/family_list.h"
 #include "model/family_traits.h"
 #include "model/nearest_family.h"
@@ -162,7 +162,7 @@ Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {
   VKF_ASSIGN(std::string type, files.config.get_string("model_type"));
   for (const FamilyRow& row : kFamilies) {
     if (type != row.model_type) continue;
-    VKF_CHECK(read_quantisation(files.config));
+    VKF_CHECK(read_quantization(files.config));
     return row.load(files);
   }
   const std::string nearest = nearest_family(type, files, store);

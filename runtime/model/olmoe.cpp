@@ -19,7 +19,7 @@ Status read_olmoe_rest(const JsonConfig& config, DecoderConfig& block) {
   }
   VKF_CHECK(read_expert_counts(config, {.experts = 64, .choices = 8, .key = "num_experts"},
                                stack.experts));
-  VKF_CHECK(read_normalise(config, false, stack.experts));
+  VKF_CHECK(read_normalize(config, false, stack.experts));
   stack.experts.ffn = stack.ffn;
   stack.experts.layers.assign(static_cast<size_t>(stack.layers), 1);
   return {};

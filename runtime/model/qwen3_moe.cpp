@@ -21,7 +21,7 @@ Status read_qwen3_moe_rest(const JsonConfig& config, DecoderConfig& block) {
   VKF_CHECK(read_expert_counts(config, {.experts = 128, .choices = 8, .key = "num_experts"},
                                stack.experts));
   VKF_ASSIGN(stack.experts.ffn, get_size_or(config, "moe_intermediate_size", 768, kMostWidth));
-  VKF_CHECK(read_normalise(config, false, stack.experts));
+  VKF_CHECK(read_normalize(config, false, stack.experts));
   return read_sparse_layers(config, stack.layers, stack.experts);
 }
 

@@ -51,7 +51,7 @@ Status read_qwen3_next_rest(const JsonConfig& config, DecoderConfig& block) {
   VKF_ASSIGN(experts.shared_ffn,
              get_size_or(config, "shared_expert_intermediate_size", 512, kMostWidth));
   experts.shared_gated = true;
-  VKF_CHECK(read_normalise(config, true, experts));
+  VKF_CHECK(read_normalize(config, true, experts));
   return read_sparse_layers(config, stack.layers, experts);
 }
 

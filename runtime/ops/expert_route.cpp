@@ -77,7 +77,7 @@ Result<TensorId> add_expert_route(Graph& graph, TensorId logits, TensorId bias,
   std::string text = message({attrs.choices, " of ", attrs.experts});
   if (attrs.groups > 1) text += message({" groups=", attrs.kept_groups, " of ", attrs.groups});
   if (attrs.scores == ExpertRouteAttrs::Scores::kSigmoid) text += " sigmoid";
-  if (attrs.normalise) text += " normalise";
+  if (attrs.normalize) text += " normalize";
   if (attrs.scale != 1.0f) text += " scale=" + number_text(attrs.scale);
   Node node = make_node<OpId::k_expert_route>(attrs, std::move(text));
   node.inputs = {logits, bias};
@@ -108,7 +108,7 @@ Status lower_expert_route(LowerContext& context, const Node& node) {
       .local_size = row_local_size(context.caps, params.experts, params.choices / 4 + 4),
       .sigmoid = attrs.scores == ExpertRouteAttrs::Scores::kSigmoid,
       .biased = biased,
-      .normalise = attrs.normalise});
+      .normalize = attrs.normalize});
   d.set_push(params);
   set_row_groups(context, d, params.rows, 1);
   const double experts = static_cast<double>(params.rows) * params.experts;

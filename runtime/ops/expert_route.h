@@ -4,7 +4,7 @@
 //   s = softmax(logits), or sigmoid(logits)
 //   chosen = the K largest of s + bias, equal ones by ascending index, out of the experts of the
 //            kept_groups groups whose two best add up to most
-//   w = scale * s_chosen, with `normalise` scale * s_chosen / (sum of s_chosen + least_sum)
+//   w = scale * s_chosen, with `normalize` scale * s_chosen / (sum of s_chosen + least_sum)
 //
 //   logits (..., X + A), bias (X) or none -> routes (..., K + A, 2), U32: the expert, the f32 bits
 //   of its weight
@@ -21,7 +21,7 @@ struct ExpertRouteAttrs {
   uint32_t experts = 1;  // X, at most kMostExperts
   uint32_t choices = 1;  // K; K + A at most kMostChoices
   enum class Scores : uint8_t { kSoftmax, kSigmoid } scores = Scores::kSoftmax;
-  bool normalise = true;
+  bool normalize = true;
   float scale = 1.0f;
   float least_sum = 0.0f;
   uint32_t groups = 1;       // of as many experts each, at most kMostExpertGroups

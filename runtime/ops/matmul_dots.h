@@ -18,7 +18,7 @@ constexpr bool reads_bytes(const MatmulChoice& choice) {
 
 // Whether precision int8 multiplies integers where a weight has that format.
 constexpr bool has_integer_products(MatrixFormat format) {
-  return is_quantised(format);
+  return is_quantized(format);
 }
 
 // 32-bit words of a row of K elements in bytes; rows begin at multiples of 4.

@@ -59,7 +59,7 @@ namespace {
 
 // The dispatch that finds the best of a row, of each part, or of the parts' best: of `logits`, with
 // `extra` where the kernel reads the settings of a draw, the parts' sums or what they have found.
-Dispatch best_of(uint32_t what, bool normalise, const LowerContext& context, const Node& node,
+Dispatch best_of(uint32_t what, bool normalize, const LowerContext& context, const Node& node,
                  std::array<TensorId, 3> logits_extra_best) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
   const auto& [logits, extra, best] = logits_extra_best;
@@ -78,7 +78,7 @@ Dispatch best_of(uint32_t what, bool normalise, const LowerContext& context, con
   const uint32_t lanes = std::max(row_local_size(context.caps, width, passes),
                                   std::min(std::bit_ceil(p.candidates), 64u));
   d.set_constants(TokenCandidatesConstants{.local_size = lanes,
-                                           .normalise = normalise,
+                                           .normalize = normalize,
                                            .drawn = choice == BeamChoice::kSampled,
                                            .best_of = what});
   set_part_groups(context, d, p);
@@ -104,20 +104,20 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
   }
   const TensorId part_best = node.outputs[1];
   TensorId extra = settings;
-  bool normalise = from == ScoresFrom::kLogits;
-  if (normalise) {
+  bool normalize = from == ScoresFrom::kLogits;
+  if (normalize) {
     const TensorId sums = node.outputs[2];
     lower_part_sums(context, node, p, logits, node.inputs[2], sums);
     if (choice == BeamChoice::kSampled) {
       lower_part_logs(context, node, p, logits, node.inputs[2], sums, node.outputs[3]);
       logits = node.outputs[3];
-      normalise = false;
+      normalize = false;
     } else {
       extra = sums;
     }
   }
   dispatches.push_back(
-      best_of(VKF_BEST_OF_PART, normalise, context, node, {logits, extra, part_best}));
+      best_of(VKF_BEST_OF_PART, normalize, context, node, {logits, extra, part_best}));
   dispatches.push_back(
       best_of(VKF_BEST_OF_PARTS, false, context, node, {logits, part_best, candidates}));
   return {};

@@ -75,13 +75,13 @@ Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTen
                                   ScoresFrom from) {
   VKF_ASSIGN(TensorDesc out, check_token_scores(graph.tensor(logits), search.params));
   const TensorId scores = graph.add_tensor(std::move(out));
-  const bool normalise = from == ScoresFrom::kLogProbabilities;
+  const bool normalize = from == ScoresFrom::kLogProbabilities;
   Node node = make_node<OpId::k_token_scores>(
-      ScoresParams{.search = search.params, .normalise = normalise ? 1u : 0u},
-      normalise ? "log-softmax" : "");
+      ScoresParams{.search = search.params, .normalize = normalize ? 1u : 0u},
+      normalize ? "log-softmax" : "");
   node.inputs = {logits, search.search, search.choice, search.state, search.settings};
   node.outputs = {scores};
-  if (normalise && vocab_parts(search.params) > 1) {
+  if (normalize && vocab_parts(search.params) > 1) {
     node.outputs.push_back(add_part_sums(graph, search.params));
     node.outputs.push_back(add_part_logs(graph, search.params));
   }
@@ -107,7 +107,7 @@ Status lower_token_scores(LowerContext& context, const Node& node) {
     lower_part_sums(context, node, p.search, logits, node.inputs[3], sums);
     lower_part_logs(context, node, p.search, logits, node.inputs[3], sums, logs);
     logits = logs;
-    p.normalise = 0;
+    p.normalize = 0;
   }
   Dispatch d = make_dispatch(node, KernelId::token_scores_row__f32_u32_f32);
   d.bindings = {{logits, Access::kRead},         {node.inputs[1], Access::kRead},

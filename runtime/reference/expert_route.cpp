@@ -81,7 +81,7 @@ Result<ExpertRoutes> expert_route(const Array& logits, const ExpertRouteOptions&
     for (const int64_t i : chosen) {
       routes.experts[at] = static_cast<double>(i);
       routes.weights[at++] =
-          o.scale * scores[static_cast<size_t>(i)] / (o.normalise ? sum + o.least_sum : 1);
+          o.scale * scores[static_cast<size_t>(i)] / (o.normalize ? sum + o.least_sum : 1);
     }
     for (int64_t i = o.experts; i < columns; ++i) {
       routes.experts[at] = static_cast<double>(i);

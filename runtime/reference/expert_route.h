@@ -16,7 +16,7 @@ struct ExpertRouteOptions {
   int64_t experts = 1;  // X
   int64_t choices = 1;  // K
   bool sigmoid = false;
-  bool normalise = true;
+  bool normalize = true;
   double scale = 1;
   double least_sum = 0;
   int64_t groups = 1;

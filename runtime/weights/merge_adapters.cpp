@@ -226,7 +226,7 @@ std::set<std::string> Merger::finish() {
     changed.insert(name);
   }
   for (const auto& [name, view] : replaced_) {
-    QuantisedTensor tensor{.blocks = {}, .view = view};
+    QuantizedTensor tensor{.blocks = {}, .view = view};
     checkpoint_.put_merged(name, std::move(tensor));
     changed.insert(name);
   }

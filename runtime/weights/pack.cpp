@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "base/message.h"
 #include "weights/pack_matrix.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 #include "weights/read_floats.h"
 #include "weights/weight_table.h"
 
@@ -172,7 +172,7 @@ size_t first_input(const PackedWeight& weight) {
 // Is the source quantized already, along K and in the weight's format?
 bool has_blocks(const PackedWeight& weight, const TensorView& source) {
   return source.blocks != nullptr && source.blocks->format == weight.format &&
-         is_quantised(weight.format) &&
+         is_quantized(weight.format) &&
          (weight.row.stack == WeightRow::Stack::kApart || source.blocks->mxfp4) &&
          source.blocks->blocks_down == (weight.row.axes == WeightRow::Axes::kInOut);
 }
@@ -182,7 +182,7 @@ Status pack_stored(const PackedWeight& weight, const TensorView& source, size_t 
                    std::span<std::byte> out) {
   const auto width = static_cast<size_t>(weight.row.width);
   for (size_t first = 0; first < width; first += kBlockSteps) {
-    const WeightBlock block = quantised_block(source, n, first_input(weight) + first);
+    const WeightBlock block = quantized_block(source, n, first_input(weight) + first);
     if (!std::isfinite(block.scale) || !std::isfinite(block.minimum)) {
       return invalid_file(
           message({"[", weight.row.name, "] has a block of weights whose scale is ", block.scale,
@@ -205,7 +205,7 @@ Status pack_blocks(const PackingMatrix& matrix, size_t column, std::span<std::by
     return pack_stored(weight, part->view, part->base / width + n, column, out);
   }
   const SourceStrides strides = strides_of(weight, part->view);
-  const size_t together = quantised_together(weight.format);
+  const size_t together = quantized_together(weight.format);
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
   for (size_t first = 0; first < width; first += together) {
     const std::span<float> some(values.data(), std::min(together, width - first));
@@ -218,7 +218,7 @@ Status pack_blocks(const PackingMatrix& matrix, size_t column, std::span<std::by
                    block_limit(weight.format), ", which ", format_name(weight.format),
                    " cannot store; load the model with f32 weights"}));
     }
-    store_quantised(out, {column, first / kBlockSteps, width}, some, weight.format);
+    store_quantized(out, {column, first / kBlockSteps, width}, some, weight.format);
   }
   return {};
 }

@@ -7,7 +7,7 @@
 
 #include "base/half.h"
 #include "base/message.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 
 namespace vkformer {
 
@@ -46,7 +46,7 @@ Status pack_words(const MatrixView& matrix, MatrixFormat format, std::span<uint3
 
 Status pack_in_blocks(const MatrixView& matrix, MatrixFormat format, std::span<uint32_t> words) {
   const auto k = static_cast<size_t>(matrix.shape.k);
-  const size_t together = quantised_together(format);
+  const size_t together = quantized_together(format);
   std::array<float, kBlockSteps * kBlocksOfSuper> values{};
   for (size_t column = 0; column < static_cast<size_t>(matrix.shape.n); ++column) {
     for (size_t first = 0; first < k; first += together) {
@@ -57,7 +57,7 @@ Status pack_in_blocks(const MatrixView& matrix, MatrixFormat format, std::span<u
             message({"[weights] hold a value that is no number below ", block_limit(format),
                      ", which ", format_name(format), " cannot store; use f32 weights"}));
       }
-      store_quantised(std::as_writable_bytes(words), {column, first / kBlockSteps, k}, some,
+      store_quantized(std::as_writable_bytes(words), {column, first / kBlockSteps, k}, some,
                       format);
     }
   }

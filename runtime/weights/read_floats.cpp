@@ -23,7 +23,7 @@ void read_stored(const TensorView& view, size_t first, size_t stride, std::span<
 
 void read_elements(const TensorView& view, size_t first, size_t stride, std::span<float> out) {
   if (stride == 1 && decodes_rows(view)) {
-    quantised_elements(view, first, out);
+    quantized_elements(view, first, out);
     return;
   }
   if (view.blocks == nullptr && view.dtype == DType::kF32) {

@@ -15,7 +15,7 @@ namespace vkformer {
 // it is of such a type and has that many elements. Inline, because packers call it for every
 // weight.
 inline float element_as_float(const TensorView& view, size_t index) {
-  if (view.blocks != nullptr) return quantised_element(view, index);
+  if (view.blocks != nullptr) return quantized_element(view, index);
   const std::byte* at = view.bytes.data() + index * dtype_size(view.dtype);
   if (view.dtype == DType::kF32) {
     float value = 0;

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "params/matmul.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -272,8 +272,8 @@ void add_linear_slices(const WeightRow& row, const std::vector<FormatRun>& runs,
 // undivided matrix.
 Status check_part(const PackedWeight& weight) {
   const WeightRow& row = weight.row;
-  if (!row.part || row.width == row.part->whole_width || !is_quantised(weight.format)) return {};
-  const auto together = static_cast<int64_t>(quantised_together(weight.format));
+  if (!row.part || row.width == row.part->whole_width || !is_quantized(weight.format)) return {};
+  const auto together = static_cast<int64_t>(quantized_together(weight.format));
   if (row.width % together == 0) return {};
   return unsupported(
       message({"[", row.name, "] has ", row.part->whole_width,

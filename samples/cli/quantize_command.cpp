@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "command_line.h"
-#include "vkformer/quantise.h"
+#include "vkformer/quantize.h"
 
 namespace vkformer::cli {
 
@@ -50,13 +50,13 @@ void check_weights(const QuantizeOptions& options) {
 }
 
 // Sets `weights` to the name of the format that is used.
-Result<QuantiseReport> quantize(const QuantizeOptions& options, std::string& weights) {
+Result<QuantizeReport> quantize(const QuantizeOptions& options, std::string& weights) {
   const bool gguf = names_gguf(options.target);
   weights = !options.weights.empty() ? options.weights : gguf ? "q8_0" : "q8";
   const auto format = choice_from_name<WeightFormat>(weights);
   if (!format) return format.error();
   return gguf ? write_gguf(options.model, options.target, {*format, options.adapters})
-              : quantise_model(options.model, options.target, {*format, options.adapters});
+              : quantize_model(options.model, options.target, {*format, options.adapters});
 }
 
 std::string megabytes(uint64_t bytes) {
@@ -65,7 +65,7 @@ std::string megabytes(uint64_t bytes) {
 
 int run_quantize(const CommonOptions& common, const QuantizeOptions& options) {
   std::string weights;
-  const Result<QuantiseReport> done = quantize(options, weights);
+  const Result<QuantizeReport> done = quantize(options, weights);
   if (!done) return report(done.error());
   if (common.json) {
     Json json;

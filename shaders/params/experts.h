@@ -74,7 +74,7 @@ static_assert(sizeof(ExpertSumParams) == 32);
   constant(0, kLocalSize, local_size, 64)                                          \
       constant(1, kSigmoid, sigmoid, 0) /* 1: scores are sigmoids, 0: a softmax */ \
       constant(2, kBiased, biased, 0)   /* 1: a bias takes part in the choice */   \
-      constant(3, kNormalise, normalise,                                           \
+      constant(3, kNormalize, normalize,                                           \
                1) /* 1: weights of the chosen are divided by their sum */
 VKF_CONSTANTS_STRUCT(ExpertRouteConstants, VKF_EXPERT_ROUTE_CONSTANTS)
 

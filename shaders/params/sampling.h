@@ -71,7 +71,7 @@ struct ChoiceRow {
 // Push constants of token_scores.
 struct ScoresParams {
   SearchParams search;
-  uint_t normalise;  // 1: scores start from log-probabilities instead of logits (beams)
+  uint_t normalize;  // 1: scores start from log-probabilities instead of logits (beams)
 };
 
 // Push constants of token_sample.

@@ -71,7 +71,7 @@ static_assert(sizeof(SearchSettings) == 80);
 // Specialization constants (constants.h).
 #define VKF_TOKEN_CANDIDATES_CONSTANTS(constant)                                           \
   constant(0, kLocalSize, local_size, 64)                                                  \
-      constant(1, kNormalise, normalise, 1) /* 0: log-probabilities come in */             \
+      constant(1, kNormalize, normalize, 1) /* 0: log-probabilities come in */             \
       constant(2, kSampled, drawn, 0)       /* 1: the K are sampled without replacement */ \
       constant(3, kBestOf, best_of, 0)      /* VKF_BEST_OF_* */
 VKF_CONSTANTS_STRUCT(TokenCandidatesConstants, VKF_TOKEN_CANDIDATES_CONSTANTS)

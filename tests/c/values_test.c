@@ -639,23 +639,23 @@ static void test_stop_strings(void) {
 }
 
 /* Into a folder beside the test, and read back. */
-static void test_quantise(const char* model) {
-  vkf_quantise_options options = {0};
-  vkf_quantise_report report = {0};
+static void test_quantize(const char* model) {
+  vkf_quantize_options options = {0};
+  vkf_quantize_report report = {0};
   vkf_description* description = NULL;
   options.struct_size = sizeof options;
   report.struct_size = sizeof report;
-  FAILS(vkf_quantise_model(NULL, "there", NULL, NULL, error), VKF_INVALID_ARGUMENT, "model");
-  FAILS(vkf_quantise_model("absent", "c_quantised", NULL, NULL, error), VKF_NOT_FOUND,
+  FAILS(vkf_quantize_model(NULL, "there", NULL, NULL, error), VKF_INVALID_ARGUMENT, "model");
+  FAILS(vkf_quantize_model("absent", "c_quantized", NULL, NULL, error), VKF_NOT_FOUND,
         "absent");
   options.weights = "q3";
-  FAILS(vkf_quantise_model(model, "c_quantised", &options, NULL, error), VKF_INVALID_ARGUMENT,
+  FAILS(vkf_quantize_model(model, "c_quantized", &options, NULL, error), VKF_INVALID_ARGUMENT,
         "q3");
   options.weights = "q4";
-  OK(vkf_quantise_model(model, "c_quantised", &options, &report, error));
+  OK(vkf_quantize_model(model, "c_quantized", &options, &report, error));
   CHECK(report.matrices > 10 && report.tensors > report.matrices);
   CHECK(report.bytes_after < report.bytes_before && report.bytes_after > 0);
-  OK(vkf_describe_directory("c_quantised", &description, error));
+  OK(vkf_describe_directory("c_quantized", &description, error));
   vkf_description_free(description);
 }
 
@@ -711,7 +711,7 @@ int main(int argc, char** argv) {
   test_heads();
   test_descriptions(argv[1]);
   test_stop_strings();
-  test_quantise(argv[1]);
+  test_quantize(argv[1]);
   test_pack(argv[1]);
   vkf_error_free(error);
   return summary("values_test");

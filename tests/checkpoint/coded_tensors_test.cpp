@@ -22,14 +22,14 @@ std::string format_of_matrix(const std::string& name) {
     if (view.blocks == nullptr) continue;
     REQUIRE(view.shape.size() == 2);
     format = format_name(view.blocks->format);
-    const QuantisedSize size = quantised_size(view);
+    const QuantizedSize size = quantized_size(view);
     std::vector<float> row(size.k);
     for (size_t n = 0; n < size.n; ++n) {
       read_elements(view, n * size.k, 1, row);
       for (size_t k = 0; k < size.k; ++k) {
         CHECK(element_as_float(view, n * size.k + k) == row[k]);
-        if (!is_quantised(view.blocks->format)) continue;
-        const WeightBlock block = quantised_block(view, n, k / kBlockSteps * kBlockSteps);
+        if (!is_quantized(view.blocks->format)) continue;
+        const WeightBlock block = quantized_block(view, n, k / kBlockSteps * kBlockSteps);
         CHECK(block_weight(block, k % kBlockSteps, view.blocks->format) == row[k]);
       }
     }

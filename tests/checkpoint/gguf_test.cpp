@@ -8,7 +8,7 @@
 #include "checkpoint/temp_dir.h"
 #include "conformance/twin/twin_run.h"
 #include "support/golden.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

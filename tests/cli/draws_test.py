@@ -42,7 +42,7 @@ def exact_logits():
     return logits[-(len(logits) // len(PROMPT)):]
 
 
-def normalised(probabilities):
+def normalized(probabilities):
     total = math.fsum(probabilities.values())
     return {token: p / total for token, p in probabilities.items()}
 
@@ -55,7 +55,7 @@ def fewest(probabilities, order, share):
         total += probabilities[token]
         if total >= share:
             break
-    return normalised(kept)
+    return normalized(kept)
 
 
 def exact_probabilities(logits, setting):
@@ -74,12 +74,12 @@ def exact_probabilities(logits, setting):
         least = sorted(scores, reverse=True)[setting["top-k"] - 1]
         scores = [score if score >= least else -math.inf for score in scores]
     most = max(scores)
-    p = normalised({t: math.exp(s - most) for t, s in enumerate(scores) if s > -math.inf})
+    p = normalized({t: math.exp(s - most) for t, s in enumerate(scores) if s > -math.inf})
     if "top-p" in setting:
         p = fewest(p, sorted(p, key=lambda t: -p[t]), setting["top-p"])
     if "min-p" in setting:
         bound = setting["min-p"] * max(p.values())
-        p = normalised({t: value for t, value in p.items() if value >= bound})
+        p = normalized({t: value for t, value in p.items() if value >= bound})
     if "typical-p" in setting:
         entropy = -math.fsum(value * math.log(value) for value in p.values() if value > 0)
         surprise = {t: abs(-math.log(value) - entropy) for t, value in p.items() if value > 0}

@@ -26,9 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::span<float> some(values.data(), std::min(count, values.size()));
     read_elements(view, 0, 1, some);
     read_elements(view, count - some.size(), 1, some);
-    if (view.blocks == nullptr || !is_quantised(view.blocks->format)) continue;
-    const QuantisedSize matrix = quantised_size(view);
-    (void)quantised_block(view, matrix.n - 1, (matrix.k - 1) / kBlockSteps * kBlockSteps);
+    if (view.blocks == nullptr || !is_quantized(view.blocks->format)) continue;
+    const QuantizedSize matrix = quantized_size(view);
+    (void)quantized_block(view, matrix.n - 1, (matrix.k - 1) / kBlockSteps * kBlockSteps);
   }
   return 0;
 }

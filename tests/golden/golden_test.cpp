@@ -7,7 +7,7 @@
 #include "support/golden_generation.h"
 #include "support/test_device.h"
 #include "vkformer/operators.h"
-#include "vkformer/quantise.h"
+#include "vkformer/quantize.h"
 
 namespace vkformer::testing {
 namespace {

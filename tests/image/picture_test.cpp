@@ -230,7 +230,7 @@ TEST_SUITE("cpu") {
     CHECK(pixels_of(frame(6, 2, 1, 0, PixelFormat::kBgr8)) == Pixels{3, 2, 1, 6, 5, 4});
     CHECK(pixels_of(frame(8, 2, 1, 0, PixelFormat::kRgba8)) == Pixels{1, 2, 3, 5, 6, 7});
     CHECK(pixels_of(frame(8, 1, 2, 0, PixelFormat::kBgra8)) == Pixels{3, 2, 1, 7, 6, 5});
-    CHECK(pixels_of(frame(2, 1, 2, 0, PixelFormat::kGrey8)) == Pixels{1, 1, 1, 2, 2, 2});
+    CHECK(pixels_of(frame(2, 1, 2, 0, PixelFormat::kGray8)) == Pixels{1, 1, 1, 2, 2, 2});
     CHECK(pixels_of(frame(12, 1, 2, 8, PixelFormat::kBgra8)) == Pixels{3, 2, 1, 11, 10, 9});
     CHECK(!frame(11, 1, 2, 8, PixelFormat::kBgra8).ok());
     CHECK(!frame(12, 1, 2, 3, PixelFormat::kBgra8).ok());

@@ -16,7 +16,7 @@
 #include "gguf/gguf_store.h"
 #include "support/golden.h"
 #include "support/test_device.h"
-#include "vkformer/quantise.h"
+#include "vkformer/quantize.h"
 #include "vkformer/session.h"
 #include "vkformer/tokenizer.h"
 
@@ -98,7 +98,7 @@ TEST_SUITE("cpu") {
           "gguf-gemma3", "gguf-phi3", "gguf-bert", "gguf-t5", "gguf-t5-relu"}) {
       CAPTURE(name);
       const std::string folder = dir.file(name);
-      const auto made = quantise_model(model_file(name), folder, {.weights = WeightFormat::kBF16});
+      const auto made = quantize_model(model_file(name), folder, {.weights = WeightFormat::kBF16});
       REQUIRE_MESSAGE(made.ok(), made.error().message);
       const std::string file = written(folder, folder + ".gguf", WeightFormat::kF32);
       CHECK(Json::parse(file_text(file, "config.json")) == read_json(folder + "/config.json"));
@@ -133,7 +133,7 @@ TEST_SUITE("cpu") {
                                       {"tok-unigram-precompiled", "gguf-t5"}}) {
       CAPTURE(name);
       const std::string folder = dir.file(name);
-      REQUIRE(quantise_model(model_file(model), folder, {.weights = WeightFormat::kBF16}).ok());
+      REQUIRE(quantize_model(model_file(model), folder, {.weights = WeightFormat::kBF16}).ok());
       const std::string own = golden_folder() + "/" + name + "/model/tokenizer.json";
       const auto before = Tokenizer::load(own);
       REQUIRE_MESSAGE(before.ok(), before.error().message);

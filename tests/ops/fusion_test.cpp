@@ -245,7 +245,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("a product normalises its live rows only, and NaN stays in its row") {
+  TEST_CASE("a product normalizes its live rows only, and NaN stays in its row") {
     for (const TierDevice& device : tier_devices()) {
       for (const NormKind norm : {NormKind::kRms, NormKind::kLayer}) {
         check_step(device, {norm, 4, 70, 36, MatrixFormat::kF16, true, 2},

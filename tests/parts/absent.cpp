@@ -11,7 +11,7 @@
 #include <vkformer/model_pack.h>
 #include <vkformer/operators.h>
 #include <vkformer/picture.h>
-#include <vkformer/quantise.h>
+#include <vkformer/quantize.h>
 #include <vkformer/segment.h>
 #include <vkformer/session.h>
 #include <vkformer/tasks.h>
@@ -78,7 +78,7 @@ void check_cpp(const Device& device, const ModelSource& source) {
                MultiHeadAttention::create(device, {}, {}));
   check_absent("measure_roofline", "PROFILE", measure_roofline(device));
   check_absent("tune_device", "PROFILE", tune_device(device));
-  check_absent("quantise_model", "WRITING", quantise_model("model", "copy", {}));
+  check_absent("quantize_model", "WRITING", quantize_model("model", "copy", {}));
   check_absent("write_gguf", "WRITING", write_gguf("model", "copy.gguf", {}));
   check_absent("pack_model", "WRITING", pack_model("model", "copy.pack", {}));
   if (!operator_names().empty()) fault("operator_names", "it names operators");

@@ -81,8 +81,8 @@ namespace Vkformer
         {
             using (var arena = new Arena())
             {
-                var report = new vkf_quantise_report { struct_size = (uint)sizeof(vkf_quantise_report) };
-                Library.Check(Native.vkf_quantise_model(Utf8.Needed(model, "model"), Utf8.Needed(target, "target"),
+                var report = new vkf_quantize_report { struct_size = (uint)sizeof(vkf_quantize_report) };
+                Library.Check(Native.vkf_quantize_model(Utf8.Needed(model, "model"), Utf8.Needed(target, "target"),
                     arena.Put((options ?? new QuantizeOptions()).Fill(arena)), &report, Library.Error));
                 return QuantizeReport.Of(&report);
             }
@@ -93,7 +93,7 @@ namespace Vkformer
         {
             using (var arena = new Arena())
             {
-                var report = new vkf_quantise_report { struct_size = (uint)sizeof(vkf_quantise_report) };
+                var report = new vkf_quantize_report { struct_size = (uint)sizeof(vkf_quantize_report) };
                 Library.Check(Native.vkf_write_gguf(Utf8.Needed(model, "model"), Utf8.Needed(target, "target"),
                     arena.Put((options ?? new GgufOptions()).Fill(arena)), &report, Library.Error));
                 return QuantizeReport.Of(&report);

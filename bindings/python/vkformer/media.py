@@ -58,7 +58,7 @@ def _pixels(image: ArrayLike, format: str | None, keep: Keep) -> Any:
             raise TypeError(f"[image] has the dtype {name}; pixels are U8.")
         address, strides, count = address_of(view, keep), None, view.nbytes
     channels = shape[2] if len(shape) == 3 else 1
-    known = {1: "grey8", 3: "rgb8", 4: "rgba8"}
+    known = {1: "gray8", 3: "rgb8", 4: "rgba8"}
     if len(shape) not in (2, 3) or channels not in known or 0 in shape:
         raise ValueError(f"[image] has the shape {shape}; (height, width), (height, width, 3) or (height, width, 4) is needed.")
     made = fill("vkf_pixels", {"height": shape[0], "width": shape[1], "format": format or known[channels],

@@ -129,10 +129,10 @@ def families() -> list[Family]:
 def quantize(model: str | os.PathLike[str], target: str | os.PathLike[str], weights: str = "q8") -> QuantizeReport:
     """Writes the model of a directory, with smaller matrices ("q8", "q4", "q4m", "bf16", "f16"), into
     the directory `target`."""
-    report = _c.sized("vkf_quantise_report")
+    report = _c.sized("vkf_quantize_report")
     with Keep() as keep:
-        options = fill("vkf_quantise_options", {"weights": weights}, keep, "quantize()")
-        call("vkf_quantise_model", model, target, ctypes.byref(options), ctypes.byref(report))
+        options = fill("vkf_quantize_options", {"weights": weights}, keep, "quantize()")
+        call("vkf_quantize_model", model, target, ctypes.byref(options), ctypes.byref(report))
     return QuantizeReport(**read(report))
 
 
@@ -144,7 +144,7 @@ def write_gguf(model: str | os.PathLike[str], target: str | os.PathLike[str], we
     """Writes a model, a directory or a GGUF file, as the GGUF file `target`, with weights in
     "f32", "f16", "bf16" or a type of blocks such as "q8_0" and "q4_k", and adapters (paths, or a dict
     of their scales) merged."""
-    report = _c.sized("vkf_quantise_report")
+    report = _c.sized("vkf_quantize_report")
     with Keep() as keep:
         options = fill("vkf_gguf_options", {"weights": weights}, keep, "write_gguf()")
         _set_adapters(options, adapters)

@@ -9,25 +9,25 @@
 extern "C" {
 #endif
 
-typedef struct vkf_quantise_options {
+typedef struct vkf_quantize_options {
   uint32_t struct_size;
   uint32_t reserved;
   const char* weights;  // "q8" (the default), "q4", "q4m", "bf16", "f16"
-} vkf_quantise_options;
-typedef struct vkf_quantise_report {
+} vkf_quantize_options;
+typedef struct vkf_quantize_report {
   uint32_t struct_size;
   uint32_t reserved;
   int64_t tensors;   // of the model
   int64_t matrices;  // of them in the new format
   uint64_t bytes_before;
   uint64_t bytes_after;
-} vkf_quantise_report;
+} vkf_quantize_report;
 // Writes the model of the directory `model`, with smaller matrices, into the directory `target`.
 // The directory is made where it is missing, and then loads as the model did. `report` may be null.
 // [any]
-VKFORMER_API vkf_status vkf_quantise_model(const char* model, const char* target,
-                                           const vkf_quantise_options* options,
-                                           vkf_quantise_report* report, vkf_error* error);
+VKFORMER_API vkf_status vkf_quantize_model(const char* model, const char* target,
+                                           const vkf_quantize_options* options,
+                                           vkf_quantize_report* report, vkf_error* error);
 
 typedef struct vkf_gguf_options {
   uint32_t struct_size;
@@ -42,7 +42,7 @@ typedef struct vkf_gguf_options {
 // Writes the model, a directory or a GGUF file, as the GGUF file `target` with llama.cpp's names.
 // What the format cannot say of a model is refused. `report` may be null. [any]
 VKFORMER_API vkf_status vkf_write_gguf(const char* model, const char* target,
-                                       const vkf_gguf_options* options, vkf_quantise_report* report,
+                                       const vkf_gguf_options* options, vkf_quantize_report* report,
                                        vkf_error* error);
 
 typedef struct vkf_pack_options {

@@ -16,7 +16,7 @@ extern "C" {
 typedef struct vkf_picture vkf_picture;
 typedef struct vkf_picture_processor vkf_picture_processor;
 
-enum { VKF_RGB8 = 0, VKF_BGR8 = 1, VKF_RGBA8 = 2, VKF_BGRA8 = 3, VKF_GREY8 = 4 };
+enum { VKF_RGB8 = 0, VKF_BGR8 = 1, VKF_RGBA8 = 2, VKF_BGRA8 = 3, VKF_GRAY8 = 4 };
 // A raw frame, such as one of a video or a camera.
 typedef struct vkf_pixels {
   uint32_t struct_size;

@@ -1,4 +1,4 @@
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 
 #include <doctest/doctest.h>
 
@@ -32,12 +32,12 @@ double largest(const std::vector<float>& values) {
 // Root of the mean squared error, as a share of the root of the mean square.
 double relative_error(const std::vector<float>& values, MatrixFormat format) {
   double error = 0, square = 0;
-  const size_t together = quantised_together(format);
+  const size_t together = quantized_together(format);
   for (size_t first = 0; first < values.size(); first += together) {
     const size_t count = std::min(together, values.size() - first);
     const std::span<const float> some = std::span(values).subspan(first, count);
     std::array<WeightBlock, kBlocksOfSuper> blocks;
-    quantise_blocks(some, format, {blocks.data(), (count + kBlockSteps - 1) / kBlockSteps});
+    quantize_blocks(some, format, {blocks.data(), (count + kBlockSteps - 1) / kBlockSteps});
     for (size_t i = 0; i < count; ++i) {
       const WeightBlock& block = blocks[i / kBlockSteps];
       const double difference = double{block_weight(block, i % kBlockSteps, format)} - some[i];
@@ -51,7 +51,7 @@ double relative_error(const std::vector<float>& values, MatrixFormat format) {
 }  // namespace
 
 TEST_SUITE("cpu") {
-  TEST_CASE("quantise: errors are those of the formats' bits, whatever the scale") {
+  TEST_CASE("quantize: errors are those of the formats' bits, whatever the scale") {
     for (float scale : {1e-30f, 1e-6f, 0.02f, 1.0f, 1e6f, 1e30f}) {
       CAPTURE(scale);
       const auto values = normal_weights(6400, 1, scale);
@@ -64,7 +64,7 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("quantise: errors of the formats whose scales are halves") {
+  TEST_CASE("quantize: errors of the formats whose scales are halves") {
     // The scales of the smallest are denormals.
     for (float scale : {3e-4f, 0.02f, 1.0f, 1e3f}) {
       CAPTURE(scale);
@@ -84,7 +84,7 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("quantise: K that ends inside what 8 blocks share") {
+  TEST_CASE("quantize: K that ends inside what 8 blocks share") {
     const auto values = normal_weights(301, 5, 0.05f);
     for (MatrixFormat format : kMatrixFormats) {
       if (!has_supers(format)) continue;
@@ -92,16 +92,16 @@ TEST_SUITE("cpu") {
       CHECK(relative_error(values, format) < 0.33);
       const std::vector<float> zeros(301, 0.0f);
       std::array<WeightBlock, kBlocksOfSuper> blocks;
-      quantise_blocks(std::span(zeros).first(256), format, blocks);
+      quantize_blocks(std::span(zeros).first(256), format, blocks);
       for (const WeightBlock& block : blocks) CHECK(block_weight(block, 3, format) == 0.0f);
     }
   }
 
-  TEST_CASE("quantise: no weight is further from its value than half a step of q8") {
+  TEST_CASE("quantize: no weight is further from its value than half a step of q8") {
     for (size_t count : {1u, 2u, 31u, 32u}) {
       for (uint32_t seed = 0; seed < 50; ++seed) {
         const auto values = normal_weights(count, seed);
-        const WeightBlock block = quantise_block(values, MatrixFormat::kQ8);
+        const WeightBlock block = quantize_block(values, MatrixFormat::kQ8);
         CHECK(block.scale >= largest(values) / 127);
         CHECK(block.scale <= largest(values) / 127 * 1.008);
         for (size_t i = 0; i < count; ++i) {
@@ -112,48 +112,48 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("quantise: constants, zeros and shifted weights are kept") {
+  TEST_CASE("quantize: constants, zeros and shifted weights are kept") {
     const std::vector<float> zeros(32, 0.0f);
     const std::vector<float> halves(32, -0.5f);
     std::vector<float> shifted = normal_weights(32, 3, 0.01f);
     for (float& value : shifted) value += 8;
     for (MatrixFormat format : kMatrixFormats) {
-      if (!is_quantised(format) || has_supers(format)) continue;
+      if (!is_quantized(format) || has_supers(format)) continue;
       CAPTURE(format_name(format));
-      const WeightBlock none = quantise_block(zeros, format);
-      const WeightBlock same = quantise_block(halves, format);
+      const WeightBlock none = quantize_block(zeros, format);
+      const WeightBlock same = quantize_block(halves, format);
       for (size_t i = 0; i < 32; ++i) {
         CHECK(block_weight(none, i, format) == 0.0f);
         CHECK(block_weight(same, i, format) == doctest::Approx(-0.5).epsilon(0.004));
       }
     }
     // A minimum takes the shift away, up to what it loses as a bfloat16.
-    const WeightBlock block = quantise_block(shifted, MatrixFormat::kQ4M);
+    const WeightBlock block = quantize_block(shifted, MatrixFormat::kQ4M);
     for (size_t i = 0; i < 32; ++i) {
       CHECK(std::fabs(block_weight(block, i, MatrixFormat::kQ4M) - shifted[i]) < 0.04);
     }
   }
 
-  TEST_CASE("quantise: what is quantised already stays as it is") {
+  TEST_CASE("quantize: what is quantized already stays as it is") {
     for (MatrixFormat format : {MatrixFormat::kBF16, MatrixFormat::kQ8}) {
       const auto values = normal_weights(32, 7);
-      const WeightBlock once = quantise_block(values, format);
+      const WeightBlock once = quantize_block(values, format);
       std::vector<float> kept;
       for (size_t i = 0; i < 32; ++i) kept.push_back(block_weight(once, i, format));
-      const WeightBlock twice = quantise_block(kept, format);
+      const WeightBlock twice = quantize_block(kept, format);
       for (size_t i = 0; i < 32; ++i) {
         CHECK(block_weight(twice, i, format) == doctest::Approx(kept[i]).epsilon(0.005));
       }
     }
   }
 
-  TEST_CASE("quantise: numbers that no block can hold are refused") {
+  TEST_CASE("quantize: numbers that no block can hold are refused") {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     for (float bad : {kInfinity, -kInfinity, std::nanf(""), 3e38f}) {
       std::vector<float> values(40, 1.0f);
       values[37] = bad;
       for (MatrixFormat format : kMatrixFormats) {
-        if (!is_quantised(format)) continue;
+        if (!is_quantized(format)) continue;
         const auto packed = pack_matrix(values, {1, 40, MatrixOrder::kOutIn}, {}, format);
         REQUIRE_FALSE(packed.ok());
         CHECK(packed.error().code == ErrorCode::kUnsupported);
@@ -167,7 +167,7 @@ TEST_SUITE("cpu") {
     CHECK_FALSE(pack_matrix(large, {1, 40, MatrixOrder::kOutIn}, {}, MatrixFormat::kQ8_0).ok());
   }
 
-  TEST_CASE("quantise: sizes and names of formats") {
+  TEST_CASE("quantize: sizes and names of formats") {
     for (MatrixFormat format : kMatrixFormats) {
       CHECK(matrix_format_of(weight_format_of(format)) == format);
       const auto packed = pack_matrix(std::vector<float>(70 * 45), {70, 45}, {}, format);

@@ -1,6 +1,6 @@
 // Quantized weights and caches in whole models: what `vkformer quantize` writes loads to the bits
 // of weights quantized at load, and both are as far from f32 as docs/numerics.md says.
-#include "vkformer/quantise.h"
+#include "vkformer/quantize.h"
 
 #include <cmath>
 
@@ -59,7 +59,7 @@ std::string spoken(WeightFormat weights, CacheFormat cache, const std::string& w
 }  // namespace
 
 TEST_SUITE("model") {
-  TEST_CASE("a quantised directory gives the bits of weights quantised at load") {
+  TEST_CASE("a quantized directory gives the bits of weights quantized at load") {
     if (!have_test_device()) return;
     for (const char* name : {"gpt2-batch", "marian-base"}) {
       for (const W weights : {W::kQ8, W::kQ4, W::kQ4M}) {
@@ -68,7 +68,7 @@ TEST_SUITE("model") {
         const GoldenCase golden = golden_case(name);
         test::TempDir target;
         const auto report =
-            quantise_model(golden.path("model"), target.path(), {.weights = weights});
+            quantize_model(golden.path("model"), target.path(), {.weights = weights});
         REQUIRE_MESSAGE(report.ok(), report.error().message);
         CHECK(report->matrices > 0);
         CHECK(report->bytes_after < report->bytes_before);
@@ -85,7 +85,7 @@ TEST_SUITE("model") {
     }
   }
 
-  TEST_CASE("quantised weights are as far from f32 as their bits say") {
+  TEST_CASE("quantized weights are as far from f32 as their bits say") {
     if (!have_test_device()) return;
     // The error of one product (docs/numerics.md) adds up over those that a token passes: four in
     // each of two layers, and the head.
@@ -147,10 +147,10 @@ TEST_SUITE("model") {
 }
 
 TEST_SUITE("cpu") {
-  TEST_CASE("quantise_model refuses what has no end or no meaning") {
+  TEST_CASE("quantize_model refuses what has no end or no meaning") {
     const auto refused = [](const std::string& target, WeightFormat weights,
                             const std::string& part) {
-      const auto report = quantise_model(g2p(), target, {.weights = weights});
+      const auto report = quantize_model(g2p(), target, {.weights = weights});
       REQUIRE_FALSE(report.ok());
       CHECK_MESSAGE(test::contains(report.error().message, part), report.error().message);
     };
@@ -158,12 +158,12 @@ TEST_SUITE("cpu") {
     refused(target.path(), W::kF32, "[weights] is 'f32'");
     refused(target.path(), W::kAsStored, "[weights] is 'stored'");
     refused(g2p(), W::kQ8, "model's directory");
-    CHECK_FALSE(quantise_model(target.path(), target.path() + "/out", {}).ok());
-    const auto made = quantise_model(g2p(), target.path() + "/a/b", {});
+    CHECK_FALSE(quantize_model(target.path(), target.path() + "/out", {}).ok());
+    const auto made = quantize_model(g2p(), target.path() + "/a/b", {});
     REQUIRE_MESSAGE(made.ok(), made.error().message);
     CHECK(made->bytes_after < made->bytes_before);
     CHECK(inspect_model(target.path() + "/a/b").ok());
-    const auto again = quantise_model(target.path() + "/a/b", target.path() + "/c", {});
+    const auto again = quantize_model(target.path() + "/a/b", target.path() + "/c", {});
     REQUIRE_MESSAGE(again.ok(), again.error().message);
     CHECK(again->bytes_before == made->bytes_after);
   }

@@ -1,4 +1,4 @@
-#include "weights/quantise_tensors.h"
+#include "weights/quantize_tensors.h"
 
 #include <cmath>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "base/message.h"
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -117,7 +117,7 @@ void store_values(const Matrix& m, MatrixFormat format, const BlockRange& range,
   if (format == MatrixFormat::kQ4M) store_bits(parts.minima, at, bfloat_from_float(block.minimum));
 }
 
-Result<Parts> quantised(const Matrix& m, MatrixFormat format) {
+Result<Parts> quantized(const Matrix& m, MatrixFormat format) {
   Parts parts = empty_parts(m, format);
   std::array<float, kBlockSteps> values{};
   for (size_t column = 0; column < m.n; ++column) {
@@ -132,7 +132,7 @@ Result<Parts> quantised(const Matrix& m, MatrixFormat format) {
             message({"[", m.name, "] holds a weight that is no number below 1e38, which ",
                      format_name(format), " cannot store; choose bf16"}));
       }
-      store_values(m, format, {column, first, count}, quantise_block(some, format), parts);
+      store_values(m, format, {column, first, count}, quantize_block(some, format), parts);
     }
   }
   return parts;
@@ -160,9 +160,9 @@ Tensor copied(const TensorView& view) {
 
 }  // namespace
 
-Result<QuantisedCheckpoint> quantise_checkpoint(const WeightTable& table,
+Result<QuantizedCheckpoint> quantize_checkpoint(const WeightTable& table,
                                                 const Checkpoint& checkpoint, MatrixFormat format) {
-  QuantisedCheckpoint out;
+  QuantizedCheckpoint out;
   const auto matrices = matrices_of(table);
   for (const std::string& name : checkpoint.names()) {
     const TensorView& view = *checkpoint.find(name);
@@ -174,12 +174,12 @@ Result<QuantisedCheckpoint> quantise_checkpoint(const WeightTable& table,
     }
     const Matrix matrix = matrix_of(name, view, known->second);
     ++out.matrices;
-    if (!is_quantised(format)) {
+    if (!is_quantized(format)) {
       VKF_ASSIGN(Tensor tensor, narrowed(matrix, format));
       out.tensors.emplace(name, std::move(tensor));
       continue;
     }
-    VKF_ASSIGN(Parts parts, quantised(matrix, format));
+    VKF_ASSIGN(Parts parts, quantized(matrix, format));
     out.tensors.emplace(name, std::move(parts.values));
     out.tensors.emplace(scales_name(name), std::move(parts.scales));
     if (format == MatrixFormat::kQ4M)

@@ -1,4 +1,4 @@
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/quantized_tensors.h"
 
 #include <doctest/doctest.h>
 
@@ -53,7 +53,7 @@ void check_refused(const TensorMap& tensors, const std::string& part) {
 }  // namespace
 
 TEST_SUITE("cpu") {
-  TEST_CASE("quantised tensors: blocks and exponents of MXFP4 are one matrix of any rank") {
+  TEST_CASE("quantized tensors: blocks and exponents of MXFP4 are one matrix of any rank") {
     test::TempDir directory;
     // Two rows of two blocks: byte i has value i % 16 and, above it, 15 - i % 16.
     std::vector<int> bytes;
@@ -83,7 +83,7 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("quantised tensors: MXFP4 tensors that do not fit are refused") {
+  TEST_CASE("quantized tensors: MXFP4 tensors that do not fit are refused") {
     const Tensor blocks = bytes_tensor(DType::kU8, {2, 1, 16}, counting(32, 0));
     check_refused(
         {{"w_blocks", blocks}, {"w_scales", bytes_tensor(DType::kU8, {2, 2}, counting(4, 0))}},
@@ -94,7 +94,7 @@ TEST_SUITE("cpu") {
                   "(2, 1, 8)");
   }
 
-  TEST_CASE("quantised tensors: values and scales are one matrix, along either axis") {
+  TEST_CASE("quantized tensors: values and scales are one matrix, along either axis") {
     test::TempDir directory;
     const auto checkpoint =
         opened(directory, {{"w", bytes_tensor(DType::kI8, {2, 40}, counting(80, -40))},
@@ -119,7 +119,7 @@ TEST_SUITE("cpu") {
     CHECK(element_as_float(t, 65) == 32 * 8.0f);
   }
 
-  TEST_CASE("quantised tensors: two values a byte, around 8 or above a minimum") {
+  TEST_CASE("quantized tensors: two values a byte, around 8 or above a minimum") {
     std::vector<int> bytes(17, 0x88);
     bytes[0] = 0xf0;
     bytes[16] = 0x79;
@@ -145,7 +145,7 @@ TEST_SUITE("cpu") {
     CHECK(element_as_float(m, 33) == 13.5f);
   }
 
-  TEST_CASE("quantised tensors: what does not fit is refused by name") {
+  TEST_CASE("quantized tensors: what does not fit is refused by name") {
     const Tensor values = bytes_tensor(DType::kI8, {2, 40}, counting(80, 0));
     const Tensor scales = bfloats({2, 2}, {1, 1, 1, 1});
     check_refused({{"w", values}, {"w.scales", bfloats({2, 3}, std::vector<float>(6))}}, "(2, 3)");

@@ -1,4 +1,4 @@
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/quantized_tensors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,11 +32,11 @@ std::string minima_name(const std::string& name) {
   return name + ".minima";
 }
 
-Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& values,
+Result<QuantizedTensor> join_blocks(const std::string& name, const TensorView& values,
                                     const TensorView& scales, const TensorView* minima) {
   const auto error = [&](const std::string& what) {
     return invalid_file(message(
-        {"[", name, "] is a quantised matrix, but ", what, "; write it with vkformer quantize."}));
+        {"[", name, "] is a quantized matrix, but ", what, "; write it with vkformer quantize."}));
   };
   const bool bytes = values.dtype == DType::kI8;
   if (values.shape.size() < 2 || scales.shape.size() != 2 || scales.dtype != DType::kBF16) {
@@ -49,7 +49,7 @@ Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& v
     return error("its minima " + shape_text(minima->shape) + " are no BF16 of the scales' shape " +
                  shape_text(scales.shape));
   }
-  QuantisedTensor joined{.blocks = {}, .view = values};
+  QuantizedTensor joined{.blocks = {}, .view = values};
   joined.blocks.format = bytes               ? MatrixFormat::kQ8
                          : minima != nullptr ? MatrixFormat::kQ4M
                                              : MatrixFormat::kQ4;
@@ -81,7 +81,7 @@ std::string mxfp4_scales_name(const std::string& name) {
   return name + "_scales";
 }
 
-Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& blocks,
+Result<QuantizedTensor> join_mxfp4(const std::string& name, const TensorView& blocks,
                                    const TensorView& scales) {
   Shape wanted = scales.shape;
   wanted.push_back(kBlockSteps / 2);
@@ -98,7 +98,7 @@ Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& bl
   return mxfp4_of_shape(std::move(shape), blocks, scales);
 }
 
-QuantisedSize quantised_size(const TensorView& view) {
+QuantizedSize quantized_size(const TensorView& view) {
   if (view.blocks->mxfp4 || view.blocks->ggml || view.blocks->coded != nullptr) {
     const auto k = static_cast<size_t>(view.shape.back());
     return {static_cast<size_t>(element_count(view.shape)) / k, k};
@@ -121,9 +121,9 @@ WeightBlock mxfp4_of(const TensorView& view, size_t index) {
 }
 
 // The value of output feature n that `vkformer quantize` wrote, and its scale and minimum.
-QuantisedValue own_value(const TensorView& view, size_t n, size_t k) {
-  const QuantisedBlocks& blocks = *view.blocks;
-  const QuantisedSize size = quantised_size(view);
+QuantizedValue own_value(const TensorView& view, size_t n, size_t k) {
+  const QuantizedBlocks& blocks = *view.blocks;
+  const QuantizedSize size = quantized_size(view);
   const size_t in_line = blocks.format == MatrixFormat::kQ8 ? k : k / 2;
   const size_t line = blocks.format == MatrixFormat::kQ8 ? size.k : size.k / 2;
   const auto byte = static_cast<uint8_t>(
@@ -131,7 +131,7 @@ QuantisedValue own_value(const TensorView& view, size_t n, size_t k) {
   const size_t block = k / kBlockSteps;
   const size_t block_count = (size.k + kBlockSteps - 1) / kBlockSteps;
   const size_t at = blocks.blocks_down ? block * size.n + n : n * block_count + block;
-  QuantisedValue out{.scale = bfloat_at(blocks.scales, at)};
+  QuantizedValue out{.scale = bfloat_at(blocks.scales, at)};
   if (blocks.format == MatrixFormat::kQ8) {
     out.value = static_cast<int8_t>(byte);
     return out;
@@ -143,9 +143,9 @@ QuantisedValue own_value(const TensorView& view, size_t n, size_t k) {
 
 }  // namespace
 
-WeightBlock quantised_block(const TensorView& view, size_t n, size_t first) {
-  const QuantisedBlocks& blocks = *view.blocks;
-  const size_t k = quantised_size(view).k;
+WeightBlock quantized_block(const TensorView& view, size_t n, size_t first) {
+  const QuantizedBlocks& blocks = *view.blocks;
+  const size_t k = quantized_size(view).k;
   if (blocks.ggml) return ggml_block(*blocks.ggml, view.bytes, n * k + first);
   if (blocks.mxfp4) return mxfp4_of(view, (n * k + first) / kBlockSteps);
   WeightBlock block;
@@ -154,7 +154,7 @@ WeightBlock quantised_block(const TensorView& view, size_t n, size_t first) {
       block.values[i] = static_cast<int32_t>(block_traits(blocks.format).offset);
       continue;
     }
-    const QuantisedValue of =
+    const QuantizedValue of =
         blocks.coded != nullptr ? blocks.coded->value(n, first + i) : own_value(view, n, first + i);
     block.scale = of.scale;
     block.minimum = of.minimum;
@@ -163,13 +163,13 @@ WeightBlock quantised_block(const TensorView& view, size_t n, size_t first) {
   return block;
 }
 
-float quantised_element(const TensorView& view, size_t index) {
+float quantized_element(const TensorView& view, size_t index) {
   if (decodes_rows(view)) {
     float value = 0;
-    quantised_elements(view, index, {&value, 1});
+    quantized_elements(view, index, {&value, 1});
     return value;
   }
-  const QuantisedSize size = quantised_size(view);
+  const QuantizedSize size = quantized_size(view);
   const bool down = view.blocks->blocks_down;
   const size_t line = down ? size.n : size.k;
   const size_t n = down ? index % line : index / line, k = down ? index / line : index % line;
@@ -177,7 +177,7 @@ float quantised_element(const TensorView& view, size_t index) {
     return block_weight(mxfp4_of(view, index / kBlockSteps), index % kBlockSteps,
                         MatrixFormat::kMxfp4);
   }
-  const QuantisedValue of = own_value(view, n, k);
+  const QuantizedValue of = own_value(view, n, k);
   return of.minimum + of.scale * static_cast<float>(of.value);
 }
 
@@ -185,7 +185,7 @@ bool decodes_rows(const TensorView& view) {
   return view.blocks != nullptr && (view.blocks->ggml || view.blocks->coded != nullptr);
 }
 
-void quantised_elements(const TensorView& view, size_t first, std::span<float> out) {
+void quantized_elements(const TensorView& view, size_t first, std::span<float> out) {
   if (view.blocks->ggml) return decode_ggml(*view.blocks->ggml, view.bytes, first, out);
   const CodedMatrix& matrix = *view.blocks->coded;
   while (!out.empty()) {
@@ -197,22 +197,22 @@ void quantised_elements(const TensorView& view, size_t first, std::span<float> o
   }
 }
 
-QuantisedTensor join_coded(std::shared_ptr<const CodedMatrix> matrix, Shape shape,
+QuantizedTensor join_coded(std::shared_ptr<const CodedMatrix> matrix, Shape shape,
                            const TensorView& codes) {
-  QuantisedTensor joined{.blocks = {.format = matrix->exact_format()}, .view = codes};
+  QuantizedTensor joined{.blocks = {.format = matrix->exact_format()}, .view = codes};
   joined.blocks.coded = std::move(matrix);
   joined.view.shape = std::move(shape);
   return joined;
 }
 
-QuantisedTensor mxfp4_of_shape(Shape shape, const TensorView& codes, const TensorView& scales) {
-  QuantisedTensor joined{.blocks = {.format = MatrixFormat::kMxfp4, .mxfp4 = true}, .view = codes};
+QuantizedTensor mxfp4_of_shape(Shape shape, const TensorView& codes, const TensorView& scales) {
+  QuantizedTensor joined{.blocks = {.format = MatrixFormat::kMxfp4, .mxfp4 = true}, .view = codes};
   joined.blocks.scales = scales.bytes;
   joined.view.shape = std::move(shape);
   return joined;
 }
 
-QuantisedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes) {
+QuantizedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes) {
   return {.blocks = {.format = ggml_format(type), .ggml = type},
           .view = {.dtype = ggml_dtype(type), .shape = std::move(shape), .bytes = bytes}};
 }

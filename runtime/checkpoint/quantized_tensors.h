@@ -30,7 +30,7 @@
 namespace vkformer {
 
 // What a quantized TensorView's values are multiplied with.
-struct QuantisedBlocks {
+struct QuantizedBlocks {
   MatrixFormat format = MatrixFormat::kQ8;
   bool blocks_down = false;           // the matrix is (K, N)
   bool mxfp4 = false;                 // values and scales are MXFP4's, of no GGUF file
@@ -41,8 +41,8 @@ struct QuantisedBlocks {
 };
 
 // A view and its blocks, which stay where they are when the map that holds them moves.
-struct QuantisedTensor {
-  QuantisedBlocks blocks;
+struct QuantizedTensor {
+  QuantizedBlocks blocks;
   TensorView view;
 };
 
@@ -52,41 +52,41 @@ std::string minima_name(const std::string& name);
 
 // The matrix that values and scales, and in q4m minima, are together. An error names it and says
 // what does not fit.
-Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& values,
+Result<QuantizedTensor> join_blocks(const std::string& name, const TensorView& values,
                                     const TensorView& scales, const TensorView* minima);
 
 // Names of the tensors of an MXFP4 matrix, and the matrix (..., K) that they are.
 std::string mxfp4_blocks_name(const std::string& name);
 std::string mxfp4_scales_name(const std::string& name);
-Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& blocks,
+Result<QuantizedTensor> join_mxfp4(const std::string& name, const TensorView& blocks,
                                    const TensorView& scales);
 
 // Sizes of a quantized (N, K), or (K, N), matrix; of MXFP4 N are all rows of length K.
-struct QuantisedSize {
+struct QuantizedSize {
   size_t n = 0;
   size_t k = 0;
 };
-QuantisedSize quantised_size(const TensorView& view);
+QuantizedSize quantized_size(const TensorView& view);
 
 // The weights of output feature n from input feature `first` on, as a block of the view's format.
 // What is beyond the last one stands for nothing. Precondition: view.blocks is set, its format
-// is_quantised(), `first` a multiple of 32 and inside.
-WeightBlock quantised_block(const TensorView& view, size_t n, size_t first);
+// is_quantized(), `first` a multiple of 32 and inside.
+WeightBlock quantized_block(const TensorView& view, size_t n, size_t first);
 
 // Element `index` of the matrix, row-major.
-float quantised_element(const TensorView& view, size_t index);
+float quantized_element(const TensorView& view, size_t index);
 // Elements [first, first + out.size()) of a matrix of a GGUF file or of another library.
-void quantised_elements(const TensorView& view, size_t first, std::span<float> out);
-// Is the matrix one that quantised_elements decodes?
+void quantized_elements(const TensorView& view, size_t first, std::span<float> out);
+// Is the matrix one that quantized_elements decodes?
 bool decodes_rows(const TensorView& view);
 
 // A matrix of another library, of the shape (..., N, K).
-QuantisedTensor join_coded(std::shared_ptr<const CodedMatrix> matrix, Shape shape,
+QuantizedTensor join_coded(std::shared_ptr<const CodedMatrix> matrix, Shape shape,
                            const TensorView& codes);
 // The matrix of that shape whose blocks and exponents are MXFP4 in row-major order.
-QuantisedTensor mxfp4_of_shape(Shape shape, const TensorView& codes, const TensorView& scales);
+QuantizedTensor mxfp4_of_shape(Shape shape, const TensorView& codes, const TensorView& scales);
 
 // A tensor of a GGUF file: the shape's last axis is whole blocks.
-QuantisedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes);
+QuantizedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes);
 
 }  // namespace vkformer

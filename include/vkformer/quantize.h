@@ -15,7 +15,7 @@
 
 namespace vkformer {
 
-struct QuantiseOptions {
+struct QuantizeOptions {
   // kQ8, kQ4, kQ4M, kBF16 or kF16.
   WeightFormat weights = WeightFormat::kQ8;
   // Merged into the weights that they change.
@@ -29,7 +29,7 @@ struct GgufOptions {
   std::vector<AdapterChoice> adapters = {};
 };
 
-struct QuantiseReport {
+struct QuantizeReport {
   int64_t tensors = 0;   // of the model
   int64_t matrices = 0;  // of them in the new format
   uint64_t bytes_before = 0;
@@ -41,16 +41,16 @@ struct QuantiseReport {
 // and copies of all other files. Norms, biases, tables of positions and what is too small stay as
 // they are. The whole result is held in memory. `model` may be a GGUF file: the directory then gets
 // the files that its metadata stands for.
-VKFORMER_API Result<QuantiseReport> quantise_model(const std::string& model,
+VKFORMER_API Result<QuantizeReport> quantize_model(const std::string& model,
                                                    const std::string& target,
-                                                   const QuantiseOptions& options = {});
+                                                   const QuantizeOptions& options = {});
 
 // Writes the model, a directory or a GGUF file, as one GGUF file of version 3, tokenizer and chat
 // template included. Tensors have llama.cpp's names (docs/files.md has the architectures). Matrices
 // get the type; vectors, biases, routers and tables of positions are in f32, and so are matrices
 // whose rows are no whole blocks. What the format cannot say of a model is refused by name. The
 // whole result is held in memory; the file is whole or not there.
-VKFORMER_API Result<QuantiseReport> write_gguf(const std::string& model, const std::string& target,
+VKFORMER_API Result<QuantizeReport> write_gguf(const std::string& model, const std::string& target,
                                                const GgufOptions& options = {});
 
 }  // namespace vkformer

@@ -1,4 +1,4 @@
-#include "weights/quantise.h"
+#include "weights/quantize.h"
 
 #include <algorithm>
 #include <cmath>
@@ -247,7 +247,7 @@ void fill_run(WeightBlock& run, std::span<const float> weights, MatrixFormat for
 }
 
 // Every run as if it were alone, then scales and minima as multiples of what they share.
-void quantise_super(std::span<const float> weights, MatrixFormat format,
+void quantize_super(std::span<const float> weights, MatrixFormat format,
                     std::span<WeightBlock> blocks) {
   const SuperTraits of = super_traits(format);
   const size_t runs = blocks.size() * kBlockSteps / of.run;
@@ -414,7 +414,7 @@ bool fits_blocks(std::span<const float> weights, MatrixFormat format) {
   });
 }
 
-WeightBlock quantise_block(std::span<const float> weights, MatrixFormat format) {
+WeightBlock quantize_block(std::span<const float> weights, MatrixFormat format) {
   WeightBlock block;
   const BlockTraits of = block_traits(format);
   if (format == MatrixFormat::kBF16) {
@@ -435,12 +435,12 @@ WeightBlock quantise_block(std::span<const float> weights, MatrixFormat format) 
   return block;
 }
 
-void quantise_blocks(std::span<const float> weights, MatrixFormat format,
+void quantize_blocks(std::span<const float> weights, MatrixFormat format,
                      std::span<WeightBlock> blocks) {
   if (has_supers(format)) {
-    quantise_super(weights, format, blocks);
+    quantize_super(weights, format, blocks);
   } else {
-    blocks[0] = quantise_block(weights, format);
+    blocks[0] = quantize_block(weights, format);
   }
 }
 
@@ -454,11 +454,11 @@ void store_block(std::span<std::byte> matrix, const BlockPlace& place, const Wei
   store_scales(matrix, at, block, format);
 }
 
-void store_quantised(std::span<std::byte> matrix, const BlockPlace& first,
+void store_quantized(std::span<std::byte> matrix, const BlockPlace& first,
                      std::span<const float> weights, MatrixFormat format) {
   std::array<WeightBlock, kBlocksOfSuper> blocks;
   const size_t count = (weights.size() + kBlockSteps - 1) / kBlockSteps;
-  quantise_blocks(weights, format, std::span(blocks).first(count));
+  quantize_blocks(weights, format, std::span(blocks).first(count));
   for (size_t b = 0; b < count; ++b) {
     store_block(matrix, {first.column, first.block_index + b, first.k}, blocks[b], format);
   }

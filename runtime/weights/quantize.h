@@ -20,18 +20,18 @@ constexpr bool worth_blocks(int64_t n, int64_t k) {
 }
 
 // Weights along K that one call quantizes: those that share anything.
-constexpr size_t quantised_together(MatrixFormat format) {
+constexpr size_t quantized_together(MatrixFormat format) {
   return has_supers(format) ? size_t{kBlockSteps} * kBlocksOfSuper : kBlockSteps;
 }
 
-// The blocks of up to quantised_together(format) finite weights, which `blocks` has room for; what
+// The blocks of up to quantized_together(format) finite weights, which `blocks` has room for; what
 // is missing is filled up with what stands for nothing. Formats of 8 bits take the scale that the
 // largest weight needs; others try several and take the one of the least squared error.
 // Precondition: fits_blocks(weights, format).
-void quantise_blocks(std::span<const float> weights, MatrixFormat format,
+void quantize_blocks(std::span<const float> weights, MatrixFormat format,
                      std::span<WeightBlock> blocks);
 // The only block of a format without what 8 blocks share.
-WeightBlock quantise_block(std::span<const float> weights, MatrixFormat format);
+WeightBlock quantize_block(std::span<const float> weights, MatrixFormat format);
 
 // Writes the block of column `column` and steps 32 * `block_index` on into a packed matrix, which
 // has zeros where it goes. Blocks that share something are all written, with the same. An MXFP4
@@ -43,8 +43,8 @@ struct BlockPlace {
 };
 void store_block(std::span<std::byte> matrix, const BlockPlace& place, const WeightBlock& block,
                  MatrixFormat format);
-// The blocks of weights that quantise_blocks takes, from `first` on. Preconditions are the same.
-void store_quantised(std::span<std::byte> matrix, const BlockPlace& first,
+// The blocks of weights that quantize_blocks takes, from `first` on. Preconditions are the same.
+void store_quantized(std::span<std::byte> matrix, const BlockPlace& first,
                      std::span<const float> weights, MatrixFormat format);
 
 }  // namespace vkformer

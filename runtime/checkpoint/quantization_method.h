@@ -11,7 +11,7 @@
 
 namespace vkformer {
 
-enum class QuantisationKind : uint8_t {
+enum class QuantizationKind : uint8_t {
   kNone,
   kGptq,
   kAwq,
@@ -21,8 +21,8 @@ enum class QuantisationKind : uint8_t {
   kMxfp4,
 };
 
-struct QuantisationMethod {
-  QuantisationKind kind = QuantisationKind::kNone;
+struct QuantizationMethod {
+  QuantizationKind kind = QuantizationKind::kNone;
   std::string name;                  // as the file has it: "gptq"
   std::vector<int64_t> bits;         // of weights, by group of layers; empty: not said
   std::vector<int64_t> group_sizes;  // columns of a group, -1 for all; by group of layers
@@ -33,9 +33,9 @@ struct QuantisationMethod {
 
 // An error names the method, the format or the value that vkformer does not read (kUnsupported),
 // or that no method has.
-Result<QuantisationMethod> read_quantisation(const JsonConfig& config);
+Result<QuantizationMethod> read_quantization(const JsonConfig& config);
 
 // The keys of config.json that say so, which a copy with other weights does not have.
-std::vector<std::string> quantisation_keys();
+std::vector<std::string> quantization_keys();
 
 }  // namespace vkformer

@@ -1,4 +1,4 @@
-#include "load/quantise_model.h"
+#include "load/quantize_model.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -6,14 +6,14 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "checkpoint/pack_file.h"
-#include "checkpoint/quantisation_method.h"
+#include "checkpoint/quantization_method.h"
 #include "checkpoint/replace_file.h"
 #include "checkpoint/safetensors.h"
 #include "gguf/gguf_store.h"
 #include "load/loaded_model.h"
 #include "model/model.h"
 #include "weights/device_weights.h"
-#include "weights/quantise_tensors.h"
+#include "weights/quantize_tensors.h"
 
 namespace vkformer {
 namespace {
@@ -64,7 +64,7 @@ Status write_plain_config(const FileStore& files, const std::string& target) {
                               file.bytes().size());
   nlohmann::ordered_json config = nlohmann::ordered_json::parse(text, nullptr, false);
   bool changed = false;
-  for (const std::string& key : quantisation_keys()) {
+  for (const std::string& key : quantization_keys()) {
     changed = (config.is_object() && config.erase(key) > 0) || changed;
   }
   if (!changed) return {};
@@ -94,8 +94,8 @@ Status make_target(const fs::path& from, const fs::path& to, const std::string& 
 
 }  // namespace
 
-QuantiseReport count_stored(const Checkpoint& checkpoint) {
-  QuantiseReport report;
+QuantizeReport count_stored(const Checkpoint& checkpoint) {
+  QuantizeReport report;
   for (const std::string& name : checkpoint.names()) {
     const TensorView& view = *checkpoint.find(name);
     ++report.tensors;
@@ -111,8 +111,8 @@ QuantiseReport count_stored(const Checkpoint& checkpoint) {
   return report;
 }
 
-Result<QuantiseReport> quantise_directory(const std::string& model, const std::string& target,
-                                          const QuantiseOptions& options) {
+Result<QuantizeReport> quantize_directory(const std::string& model, const std::string& target,
+                                          const QuantizeOptions& options) {
   const auto format = matrix_format_of(options.weights);
   if (!format || *format == MatrixFormat::kF32) {
     return invalid_argument(
@@ -142,11 +142,11 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
   VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
   const fs::path from = path_from_utf8(model), to = path_from_utf8(target);
   VKF_CHECK(make_target(from, to, target));
-  VKF_ASSIGN(const QuantisedCheckpoint made, quantise_checkpoint(table, checkpoint, *format));
+  VKF_ASSIGN(const QuantizedCheckpoint made, quantize_checkpoint(table, checkpoint, *format));
   VKF_CHECK(is_gguf_file(model) ? write_files(*files, to, target) : copy_files(from, to, target));
   if (!is_gguf_file(model)) VKF_CHECK(write_plain_config(*files, target));
   VKF_CHECK(write_safetensors(target + "/model.safetensors", made.tensors));
-  QuantiseReport report = count_stored(checkpoint);
+  QuantizeReport report = count_stored(checkpoint);
   report.matrices = made.matrices;
   report.bytes_after = made.bytes;
   return report;

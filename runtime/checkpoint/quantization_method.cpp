@@ -1,4 +1,4 @@
-#include "checkpoint/quantisation_method.h"
+#include "checkpoint/quantization_method.h"
 
 #include <algorithm>
 #include <utility>
@@ -36,7 +36,7 @@ Status check_choice(const JsonConfig& settings, const std::string& key,
 }
 
 Status read_bits_and_groups(const JsonConfig& settings, const std::vector<int64_t>& known,
-                            QuantisationMethod& method) {
+                            QuantizationMethod& method) {
   VKF_ASSIGN(const int64_t bits, settings.get_int("bits"));
   if (std::find(known.begin(), known.end(), bits) == known.end()) {
     return refused(settings, message({"has [bits] ", bits}));
@@ -51,8 +51,8 @@ Status read_bits_and_groups(const JsonConfig& settings, const std::vector<int64_
   return {};
 }
 
-Status read_gptq(const JsonConfig& settings, QuantisationMethod& method) {
-  method.kind = QuantisationKind::kGptq;
+Status read_gptq(const JsonConfig& settings, QuantizationMethod& method) {
+  method.kind = QuantizationKind::kGptq;
   VKF_CHECK(read_bits_and_groups(settings, {2, 3, 4, 8}, method));
   VKF_CHECK(check_choice(settings, "checkpoint_format", {"gptq", "gptq_v2"}));
   VKF_CHECK(check_choice(settings, "pack_dtype", {"int32"}));
@@ -64,8 +64,8 @@ Status read_gptq(const JsonConfig& settings, QuantisationMethod& method) {
   return {};
 }
 
-Status read_awq(const JsonConfig& settings, QuantisationMethod& method) {
-  method.kind = QuantisationKind::kAwq;
+Status read_awq(const JsonConfig& settings, QuantizationMethod& method) {
+  method.kind = QuantizationKind::kAwq;
   VKF_CHECK(check_choice(settings, "version", {"gemm"}));
   VKF_CHECK(check_choice(settings, "format", {"gemm"}));
   return read_bits_and_groups(settings, {4}, method);
@@ -99,7 +99,7 @@ Status check_block(const JsonConfig& settings, const std::vector<int64_t>& block
 }
 
 Status read_compressed_group(const JsonConfig& settings, const JsonConfig& group,
-                             QuantisationMethod& method) {
+                             QuantizationMethod& method) {
   VKF_CHECK(group.status());
   if (!group.has("weights")) return {};
   const JsonConfig weights = group.object("weights");
@@ -114,8 +114,8 @@ Status read_compressed_group(const JsonConfig& settings, const JsonConfig& group
   return {};
 }
 
-Status read_compressed_tensors(const JsonConfig& settings, QuantisationMethod& method) {
-  method.kind = QuantisationKind::kCompressedTensors;
+Status read_compressed_tensors(const JsonConfig& settings, QuantizationMethod& method) {
+  method.kind = QuantizationKind::kCompressedTensors;
   const std::vector<std::string> formats = {
       "dense",           "pack-quantized",       "int-quantized",        "float-quantized",
       "naive-quantized", "nvfp4-pack-quantized", "mxfp4-pack-quantized", "mixed-precision"};
@@ -141,8 +141,8 @@ Status read_compressed_tensors(const JsonConfig& settings, QuantisationMethod& m
   return {};
 }
 
-Status read_float8(const JsonConfig& settings, QuantisationMethod& method) {
-  method.kind = QuantisationKind::kFloat8;
+Status read_float8(const JsonConfig& settings, QuantizationMethod& method) {
+  method.kind = QuantizationKind::kFloat8;
   VKF_CHECK(check_choice(settings, "fmt", {"e4m3", "float8_e4m3fn", "e4m3fn"}));
   VKF_ASSIGN(method.block, settings.get_int_list_or("weight_block_size", {128, 128}));
   return check_block(settings, method.block);
@@ -150,8 +150,8 @@ Status read_float8(const JsonConfig& settings, QuantisationMethod& method) {
 
 }  // namespace
 
-Result<QuantisationMethod> read_quantisation(const JsonConfig& config) {
-  QuantisationMethod method;
+Result<QuantizationMethod> read_quantization(const JsonConfig& config) {
+  QuantizationMethod method;
   const char* key = config.has(kKey) ? kKey : kOlderKey;
   if (!config.has(key)) return method;
   const JsonConfig settings = config.object(key);
@@ -165,11 +165,11 @@ Result<QuantisationMethod> read_quantisation(const JsonConfig& config) {
   } else if (said == "compressed-tensors") {
     VKF_CHECK(read_compressed_tensors(settings, method));
   } else if (said == "bitsandbytes") {
-    method.kind = QuantisationKind::kBitsAndBytes;
+    method.kind = QuantizationKind::kBitsAndBytes;
   } else if (said == "fp8" || said == "fbgemm_fp8") {
     VKF_CHECK(read_float8(settings, method));
   } else if (said == "mxfp4") {
-    method.kind = QuantisationKind::kMxfp4;
+    method.kind = QuantizationKind::kMxfp4;
   } else {
     return refused(settings,
                    message({"says that the weights are quantized by ", bracketed(said),
@@ -179,7 +179,7 @@ Result<QuantisationMethod> read_quantisation(const JsonConfig& config) {
   return method;
 }
 
-std::vector<std::string> quantisation_keys() {
+std::vector<std::string> quantization_keys() {
   return {kKey, kOlderKey};
 }
 
