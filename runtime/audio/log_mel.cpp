@@ -22,24 +22,14 @@ constexpr int64_t kMostValues = int64_t{1} << 28;
 constexpr int64_t kMostFrameValues = int64_t{1} << 33;
 
 Status check_settings(const LogMelSettings& settings) {
-  struct Limit {
-    const char* key;
-    int64_t value;
-    int64_t least;
-    int64_t most;
-  };
-  const Limit limits[] = {
+  const FeatureLimit limits[] = {
       {"feature_size", settings.mel_bands, 1, 1024},
       {"sampling_rate", settings.sampling_rate, 1000, 768000},
       {"hop_length", settings.hop_length, 1, 1 << 20},
       {"n_fft", settings.fft_length, 2, FrameFft::kMostLength},
       {"chunk_length", settings.chunk_length, 1, 3600},
   };
-  for (const Limit& limit : limits) {
-    if (limit.value >= limit.least && limit.value <= limit.most) continue;
-    return invalid_file(message({"[", limit.key, "] of the feature extractor is ", limit.value,
-                                 "; it must be ", limit.least, " to ", limit.most, "."}));
-  }
+  VKF_CHECK(check_feature_limits(limits));
   const int64_t samples = settings.chunk_length * settings.sampling_rate;
   if (samples <= settings.fft_length / 2 || samples < settings.hop_length) {
     return invalid_file(message({"[chunk_length] of the feature extractor gives ", samples,

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -26,6 +27,15 @@ double mel_to_hertz(double mel) {
 }
 
 }  // namespace
+
+Status check_feature_limits(std::span<const FeatureLimit> limits) {
+  for (const FeatureLimit& limit : limits) {
+    if (limit.value >= limit.least && limit.value <= limit.most) continue;
+    return invalid_file(message({"[", limit.key, "] of the feature extractor is ", limit.value,
+                                 "; it must be ", limit.least, " to ", limit.most, "."}));
+  }
+  return {};
+}
 
 MelFrames::MelFrames(const MelFrameSettings& settings, FrameFft fft, std::vector<float> window)
     : settings_(settings), fft_(std::move(fft)), window_(std::move(window)) {}

@@ -17,6 +17,16 @@ struct MelFrameSettings {
   double top = 8000.0;            // where the last band ends, in hertz
 };
 
+// A whole number of a feature extractor's settings, its key in the file, and its limits.
+struct FeatureLimit {
+  const char* key;
+  int64_t value;
+  int64_t least;
+  int64_t most;
+};
+// An error names the first value outside its limits.
+Status check_feature_limits(std::span<const FeatureLimit> limits);
+
 // Immutable once made; threads may share it.
 class MelFrames {
  public:

@@ -15,24 +15,14 @@ constexpr double kDeviationFloor = 1e-5;
 constexpr int64_t kMostFeatureValues = int64_t{1} << 28;  // of features
 
 Status check_utterance_settings(const UtteranceMelSettings& s) {
-  struct Limit {
-    const char* key;
-    int64_t value;
-    int64_t least;
-    int64_t most;
-  };
-  const Limit limits[] = {
+  const FeatureLimit limits[] = {
       {"feature_size", s.mel_bands, 1, 1024},
       {"sampling_rate", s.sampling_rate, 1000, 768000},
       {"hop_length", s.hop_length, 1, 1 << 20},
       {"n_fft", s.fft_length, 2, FrameFft::kMostLength},
       {"win_length", s.window_length, 2, s.fft_length},
   };
-  for (const Limit& limit : limits) {
-    if (limit.value >= limit.least && limit.value <= limit.most) continue;
-    return invalid_file(message({"[", limit.key, "] of the feature extractor is ", limit.value,
-                                 "; it must be ", limit.least, " to ", limit.most, "."}));
-  }
+  VKF_CHECK(check_feature_limits(limits));
   if (!(std::abs(s.preemphasis) <= 1.0)) {
     return invalid_file(message(
         {"[preemphasis] of the feature extractor is ", s.preemphasis, "; it must be -1 to 1."}));
