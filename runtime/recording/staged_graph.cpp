@@ -232,13 +232,15 @@ Result<StagedGraph> StagedGraph::record(GroupMemory& memory, std::vector<Planned
                 .written = std::move(from.written),
                 .cut = from.cut,
                 .args = std::move(from.args),
-                .graph = {}};
+                .graph = {},
+                .wave_end = 0};
     if (from.planned) {
       VKF_ASSIGN(stage.graph,
                  RecordedGraph::record(*memory.member(from.member), std::move(*from.planned)));
     }
     made.stages_.push_back(std::move(stage));
   }
+  for (size_t i = 0; i < made.stages_.size(); ++i) made.stages_[i].wave_end = made.end_of_wave(i);
   return made;
 }
 
@@ -265,7 +267,7 @@ Status StagedGraph::submit(GroupMemory& memory, RecordingPart part,
   const size_t last =
       part == RecordingPart::kBeforeCut ? std::min(at_cut + 1, stages_.size()) : stages_.size();
   for (size_t begin = first; begin < last;) {
-    const size_t end = end_of_wave(begin, last);
+    const size_t end = std::min(stages_[begin].wave_end, last);
     // A member that runs already would make others wait for what it had before.
     for (size_t i = begin; i < end; ++i) {
       VKF_CHECK(memory.bring(stages_[i].uses, stages_[i].member));
@@ -283,11 +285,11 @@ Status StagedGraph::submit(GroupMemory& memory, RecordingPart part,
   return {};
 }
 
-size_t StagedGraph::end_of_wave(size_t begin, size_t end) const {
+size_t StagedGraph::end_of_wave(size_t begin) const {
   std::set<size_t> members = {stages_[begin].member};
   std::set<std::string> written(stages_[begin].written.begin(), stages_[begin].written.end());
   size_t next = begin + 1;
-  for (; next < end; ++next) {
+  for (; next < stages_.size(); ++next) {
     const Stage& stage = stages_[next];
     const bool reads = std::any_of(stage.uses.begin(), stage.uses.end(),
                                    [&](const auto& name) { return written.count(name) != 0; });

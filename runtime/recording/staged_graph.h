@@ -42,6 +42,7 @@ class StagedGraph {
     bool cut = false;
     std::string args;
     std::optional<RecordedGraph> graph;
+    size_t wave_end = 0;  // after the last of the stages from this one on that run at the same time
   };
 
   static Result<StagedGraph> record(GroupMemory& memory, std::vector<PlannedStage> planned);
@@ -59,8 +60,8 @@ class StagedGraph {
   Status submit(GroupMemory& memory, RecordingPart part, std::span<const TensorPart> reads) const;
 
  private:
-  // After the last of the stages from `begin` on, before `end`, that run at the same time.
-  size_t end_of_wave(size_t begin, size_t end) const;
+  // Stage::wave_end of that stage.
+  size_t end_of_wave(size_t begin) const;
 
   std::vector<Stage> stages_;
 };
