@@ -80,8 +80,8 @@ bool knows_tables(const Snapshot& s) {
   return s.version >= VK_API_VERSION_1_2 || s.offers(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
 }
 
-// Whether storage buffers can lie in memory of the host.
-bool imports_storage(const InstanceApi& api, const Snapshot& s) {
+// Whether buffers of weights can lie in memory of the host.
+bool imports_weights(const InstanceApi& api, const Snapshot& s) {
   if (!s.offers(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) return false;
   VkPhysicalDeviceExternalBufferInfo asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO};
   asked.usage = kImportedUsage;
@@ -389,7 +389,7 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     VKF_CHECK(ask_features(api, s, chain));
     s.caps.limits = limits_of(chain);
     s.arithmetic = arithmetic_of(chain.floats);
-    if (imports_storage(api, s)) {
+    if (imports_weights(api, s)) {
       s.import_alignment = chain.imports.minImportedHostPointerAlignment;
     }
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);

@@ -13,8 +13,10 @@
 
 namespace vkformer {
 
-// Of buffers in memory of the host, which kernels read.
-inline constexpr VkBufferUsageFlags kImportedUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+// Of buffers in memory of the host, which kernels read. `embedding` reads the weights of its norm
+// from a uniform buffer.
+inline constexpr VkBufferUsageFlags kImportedUsage =
+    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
 
 struct Snapshot {
   VkPhysicalDevice physical = VK_NULL_HANDLE;
