@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Every `vkformer` command in a code block of a document is one that the program takes.
 
-  documents_test.py PROGRAM SOURCE_DIRECTORY          the names of commands and options
-  documents_test.py PROGRAM SOURCE_DIRECTORY --run    also runs them, with small models in the place of those they name
+  documents_test.py PROGRAM SOURCE_DIRECTORY [--run]
 
+With --run, the commands also run, with small models in the place of those they name.
 Names are compared with the program's own help. Old names of options are in no help, so documents must use the new ones.
 A command that is not run here has a reason and a test that runs the like. The commands of docs/tutorial.md have a test
 in tests/embed, too, and README's one in tests/first_hour.
