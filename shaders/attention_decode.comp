@@ -173,7 +173,9 @@ void update_weights(uint h) {
 }
 
 // Adds the values of the first `count` keys of a tile, one after the other, and up to kValueKeys -
-// 1 after them, which are masked. A masked value is not used: it may be NaN.
+// 1 after them, which are masked. A masked value is not used: it may be NaN. The choice is among
+// variables: glslang makes branches of a choice of an array's element, and the time that
+// SwiftShader takes to compile doubles with each of those.
 void add_values(uint count, uint offset) {
   for (uint first = 0u; first < count; first += kValueKeys) {
     float value[kValueKeys * kColumns];
@@ -190,8 +192,9 @@ void add_values(uint count, uint offset) {
         const bool masked = is_masked_weight(weight);
         [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
           const uint at = h * kColumns + c;
-          const float added = sum[at] + weight * value[n * kColumns + c];
-          sum[at] = masked ? sum[at] : added;
+          const float before = sum[at];
+          const float added = before + weight * value[n * kColumns + c];
+          sum[at] = masked ? before : added;
         }
       }
     }
