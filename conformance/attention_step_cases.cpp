@@ -31,7 +31,7 @@ Seen seen_by(const AttentionStep& c, const AttentionStepArrays& a, int64_t row, 
     for (int64_t h = 0; h < c.kv_heads; ++h) {
       std::copy_n(line + h * c.head_width, c.head_width,
                   seen.k.data.begin() + (h * keys + j) * c.head_width);
-      std::copy_n(line + c.kv_heads * c.head_width + h * c.value_width, c.value_width,
+      std::copy_n(line + c.first_value() + h * c.value_width, c.value_width,
                   seen.v.data.begin() + (h * keys + j) * c.value_width);
     }
   }
@@ -148,6 +148,7 @@ Result<CheckCase> attention_step_case(const AttentionStep& c, const AttentionSte
   attrs.kv_heads = u32(c.kv_heads);
   attrs.head_width = u32(c.head_width);
   attrs.value_width = u32(c.value_width);
+  if (c.value_column) attrs.value_column = u32(*c.value_column);
   attrs.q_offset = u32(c.query_column);
   attrs.beams = u32(c.beams);
   attrs.window = c.window;
@@ -204,6 +205,17 @@ void add_position_checks(OperatorCases& cases) {
   }
 }
 
+// Values that are columns of the one key: a rotated part, then a latent (multi-head latent
+// attention).
+AttentionStep latent_step(int64_t rotary, int64_t rank, uint32_t position) {
+  return {.lines = int64_t{position} + 4,
+          .kv_heads = 1,
+          .head_width = rotary + rank,
+          .value_width = rank,
+          .value_column = rotary,
+          .position = position};
+}
+
 // One row of `lines` keys: longer than a software driver's loops have rounds for, or in parts.
 AttentionStep long_step(int64_t lines, int64_t width, uint32_t position) {
   return {.rows = 2,
@@ -241,6 +253,20 @@ void add_step_tests(OperatorCases& cases) {
     AttentionStep parts = long_step(2500, 16, 2490);
     parts.cache = format;
     add(how + "parts/2500", parts);
+  }
+  for (const auto& [rotary, rank] :
+       {std::pair{int64_t{4}, int64_t{10}}, {0, 16}, {3, 7}, {32, 224}, {64, 512}}) {
+    const std::string size = size_text({rotary, rank});
+    for (const uint32_t position : {0u, 66u, 300u}) {
+      add("latent/" + size + "-at-" + std::to_string(position),
+          latent_step(rotary, rank, position));
+    }
+    for (const CacheFormat format : kPackedCaches) {
+      AttentionStep packed = latent_step(rotary, rank, 66);
+      packed.beams = 3;
+      packed.cache = format;
+      add(std::string(cache_name(format)) + "latent/" + size, packed);
+    }
   }
   for (const uint32_t window : {1u, 3u, 64u, 66u, 67u, 68u, 1000u}) {
     add("window/" + std::to_string(window), {.window = window});

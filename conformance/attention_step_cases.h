@@ -9,13 +9,14 @@
 namespace vkformer::conformance {
 
 struct AttentionStep {
-  int64_t rows = 6;          // R = items * beams
-  int64_t beams = 1;         // rows of an item
-  int64_t lines = 70;        // C or S
-  int64_t heads = 4;         // H
-  int64_t kv_heads = 2;      // Hkv
-  int64_t head_width = 16;   // E
-  int64_t value_width = 16;  // Ev
+  int64_t rows = 6;                          // R = items * beams
+  int64_t beams = 1;                         // rows of an item
+  int64_t lines = 70;                        // C or S
+  int64_t heads = 4;                         // H
+  int64_t kv_heads = 2;                      // Hkv
+  int64_t head_width = 16;                   // E
+  int64_t value_width = 16;                  // Ev
+  std::optional<int64_t> value_column = {};  // of a key, where values are columns of it
   uint32_t position = 66;
   std::vector<uint32_t> slot_rows = {4, 0, 5};  // of the live slots
   AttentionStepAttrs::Source source = AttentionStepAttrs::Source::kSelf;
@@ -30,7 +31,8 @@ struct AttentionStep {
 
   bool self() const { return source == AttentionStepAttrs::Source::kSelf; }
   int64_t own_position() const { return int64_t{position} - start; }
-  int64_t line() const { return kv_heads * (head_width + value_width); }
+  int64_t line() const { return value_column ? head_width : kv_heads * (head_width + value_width); }
+  int64_t first_value() const { return value_column.value_or(kv_heads * head_width); }
 };
 
 struct AttentionStepArrays {

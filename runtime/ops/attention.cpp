@@ -114,7 +114,7 @@ Status check_layout(OpId op, const TensorDesc& t, const char* role, const HeadLa
                    "; check the layout's offset and strides (at most 2^32 - 1 elements)"}));
 }
 
-Status check_attention_numbers(OpId op, const AttentionAttrs& a) {
+Status check_attention_numbers(OpId op, const AttentionAttrs& a, uint32_t most_width) {
   const uint32_t sizes[] = {a.batch, a.heads,      a.kv_heads,   a.queries,
                             a.keys,  a.head_width, a.value_width};
   const char* names[] = {"batch", "heads",      "kv_heads",   "queries",
@@ -124,9 +124,9 @@ Status check_attention_numbers(OpId op, const AttentionAttrs& a) {
     return op_error(
         op, message({names[i], " is ", sizes[i], ", but must be from 1 to ", (1u << 24) - 1}));
   }
-  if (std::max(a.head_width, a.value_width) > kMaxHeadWidth) {
+  if (std::max(a.head_width, a.value_width) > most_width) {
     return op_error(op, message({"head width ", a.head_width, " or value width ", a.value_width,
-                                 " is above the limit of ", kMaxHeadWidth}));
+                                 " is above the limit of ", most_width}));
   }
   if (a.heads % a.kv_heads != 0) {
     return op_error(

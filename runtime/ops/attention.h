@@ -23,6 +23,8 @@ namespace vkformer {
 
 // The largest E and Ev that the kernels take.
 inline constexpr uint32_t kMaxHeadWidth = 256;
+// The same of a decoding step.
+inline constexpr uint32_t kMaxStepHeadWidth = 576;
 
 struct AttentionInputs {
   TensorId q = kNoTensor;      // holds (B, H, T, E)
@@ -100,8 +102,9 @@ Status check_layout(OpId op, const TensorDesc& t, const char* role, const HeadLa
                     std::span<const uint32_t, 4> dims);
 // Whether the relative positions stay inside `kv`.
 Status check_relative(OpId op, const TensorDesc& kv, const AttentionAttrs& attrs);
-// Whether the sizes, scale, temperature and cap are usable.
-Status check_attention_numbers(OpId op, const AttentionAttrs& attrs);
+// Whether the sizes, scale, temperature and cap are usable; no width may exceed `most_width`.
+Status check_attention_numbers(OpId op, const AttentionAttrs& attrs,
+                               uint32_t most_width = kMaxHeadWidth);
 // A cap of scores as the kernels take it: the bits of a float; 0: none.
 uint32_t softcap_bits(float softcap);
 // Why a cap of scores is not usable; empty: it is, or there is none.

@@ -46,6 +46,17 @@ Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionSte
                            ", but must be U32 with at least ", needed, " words"}));
 }
 
+// Values within keys: those of the one key head.
+Status check_value_column(const AttentionStepAttrs& a) {
+  if (!a.value_column) return {};
+  const uint64_t end = uint64_t{*a.value_column} + a.value_width;
+  if (a.kv_heads == 1 && end <= a.head_width) return {};
+  return op_error(OpId::k_attention,
+                  message({"values are columns [", *a.value_column, ", ", end,
+                           ") of a key, but must be of one key head of ", a.head_width,
+                           " columns; there are ", a.kv_heads, " heads"}));
+}
+
 // Does the cache hold every key that a query sees?
 Status check_rolling(const TensorDesc& kv, const AttentionStepAttrs& a) {
   const int64_t lines = kv.shape[1];
@@ -79,30 +90,42 @@ uint32_t most_keys(const AttentionDecodeParams& p) {
   return keys;
 }
 
-// Query heads that one workgroup takes, so that it reads their keys and values once.
-constexpr uint32_t kMostFolded = 4;
-uint32_t folded_heads(const AttentionStepAttrs& a) {
+constexpr uint32_t kMostFolded = 4;   // query heads of a workgroup
+constexpr uint32_t kMostLanes = 128;  // invocations of a workgroup
+
+// Shared memory of attention_decode: queries, weights and lines of a tile, and what reduces them.
+uint64_t shared_bytes(const AttentionStepAttrs& a, uint64_t heads) {
+  const uint64_t queries = a.sink_q_offset ? 2 : 1;
+  return 4 * (heads * (queries * a.head_width + kMostLanes) + 2 * uint64_t{kMostLanes});
+}
+
+// Query heads that one workgroup takes, so that it reads their keys and values once: as many as its
+// shared memory has room for.
+uint32_t folded_heads(const DeviceCaps& caps, const AttentionStepAttrs& a) {
   const uint32_t shared = a.heads / a.kv_heads;
   uint32_t heads = std::min(kMostFolded, shared);
-  while (shared % heads != 0) --heads;
+  while (heads > 1 &&
+         (shared % heads != 0 || shared_bytes(a, heads) > caps.limits.max_shared_bytes)) {
+    --heads;
+  }
   return heads;
 }
 
 // Rounds of the loops of one of `lanes` invocations: a tile's product, then its values.
-uint64_t rounds_of(const AttentionStepAttrs& a, uint64_t keys, uint32_t lanes) {
+uint64_t rounds_of(const AttentionStepAttrs& a, uint64_t heads, uint64_t keys, uint32_t lanes) {
   const uint64_t columns = (a.value_width + lanes - 1) / lanes;
-  return (keys / lanes + 1) *
-         (1 + uint64_t{a.head_width} * folded_heads(a) + lanes * (2 + columns * folded_heads(a)));
+  return (keys / lanes + 1) * (1 + a.head_width * heads + lanes * (2 + columns * heads));
 }
 
 // As many invocations as the width asks for, more where loops would be cut short.
 Result<uint32_t> step_local_size(const DeviceCaps& caps, const AttentionStepAttrs& a,
                                  uint32_t keys) {
   const uint32_t most =
-      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
+      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], kMostLanes});
+  const uint32_t heads = folded_heads(caps, a);
   uint32_t lanes = attention_local_size(caps, a.value_width);
-  while (leaves_loops(caps, rounds_of(a, keys, lanes)) && 2 * lanes <= most) lanes *= 2;
-  if (!leaves_loops(caps, rounds_of(a, keys, lanes))) return lanes;
+  while (leaves_loops(caps, rounds_of(a, heads, keys, lanes)) && 2 * lanes <= most) lanes *= 2;
+  if (!leaves_loops(caps, rounds_of(a, heads, keys, lanes))) return lanes;
   return unsupported(message(
       {"[attention] There is no kernel for a step over ", keys, " keys of width ", a.head_width,
        " on a software device; use a context of fewer keys, or generate less"}));
@@ -120,7 +143,7 @@ struct KeyParts {
 // the heads of few models keep a GPU busy.
 uint32_t least_part_keys(const DeviceCaps& caps, const AttentionStepAttrs& a) {
   if (caps.device_class != DeviceClass::kSoftware) return 128;
-  return a.heads / folded_heads(a) >= 4 ? 2048 : 256;
+  return a.heads / folded_heads(caps, a) >= 4 ? 2048 : 256;
 }
 
 KeyParts split_keys(const DeviceCaps& caps, const AttentionStepAttrs& a, uint32_t most) {
@@ -198,7 +221,8 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
                                .value_width = a.value_width,
                                .scale = a.scale,
                                .softcap = a.softcap};
-  VKF_CHECK(check_attention_numbers(OpId::k_attention, numbers));
+  VKF_CHECK(check_attention_numbers(OpId::k_attention, numbers, kMaxStepHeadWidth));
+  VKF_CHECK(check_value_column(a));
   const int64_t q_end =
       int64_t{std::max(a.q_offset, a.sink_q_offset.value_or(0))} + int64_t{a.heads} * a.head_width;
   if (q.dtype != DType::kF32 || q.shape.size() != 2 || q.shape[1] < q_end || q.shape[0] < 1) {
@@ -206,7 +230,7 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
                     message({"q is ", dtype_name(q.dtype), " ", shape_text(q.shape),
                              ", but must be F32 (slots, at least ", q_end, ")"}));
   }
-  const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
+  const int64_t line = a.line_width();
   if (!cache_format(kv, line)) {
     return op_error(OpId::k_attention,
                     message({"kv is ", dtype_name(kv.dtype), " ", shape_text(kv.shape),
@@ -257,7 +281,7 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
                                      .q_stride = static_cast<uint32_t>(q.shape[1]),
                                      .y_stride = a.heads * a.value_width,
                                      .line = static_cast<uint32_t>(kv.shape[2]),
-                                     .value_offset = a.kv_heads * a.head_width,
+                                     .value_offset = a.value_offset(),
                                      .lines = lines,
                                      .beams = a.beams,
                                      .has_aux = has_aux ? 1u : 0u,
@@ -273,12 +297,11 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
   const uint32_t most = most_keys(params);
   const KeyParts parts = split_keys(context.caps, a, most);
   Dispatch d = make_dispatch(node, KernelId::attention_decode__f32_f32_f32);
-  const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
   const AttentionStepLaunch launch{.rolls = params.lines < params.positions,
-                                   .heads = folded_heads(a),
+                                   .heads = folded_heads(context.caps, a),
                                    .part_keys = parts.keys,
                                    .parts = parts.count,
-                                   .format = cache_format(kv, line).value()};
+                                   .format = cache_format(kv, a.line_width()).value()};
   VKF_CHECK(choose_kernel(context.caps, a, launch, most, d));
   uint32_t result = node.outputs[0];
   const auto slots = static_cast<uint32_t>(q.shape[0]);
@@ -292,7 +315,7 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
                 {result, Access::kWrite},
                 {node.inputs[3], Access::kRead}};
   d.set_push(params);
-  d.groups = {slots, a.heads / folded_heads(a), parts.count};
+  d.groups = {slots, a.heads / launch.heads, parts.count};
   d.live_axis = 0;
   d.slots_per_group = 1;
   const double pairs = static_cast<double>(q.shape[0]) * a.heads * params.lines;

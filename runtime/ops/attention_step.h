@@ -4,7 +4,10 @@
 //          owns it (beam ancestry), kv (R, lines, Hkv * (E + Ev))
 //   cross: the encoder's keys of the slot's batch item, kv (B, S, Hkv * (E + Ev))
 //
-// A line of kv holds the keys of all heads, then the values of all heads. A cache with fewer lines
+// A line of kv holds the keys of all heads, then the values of all heads. If all query heads share
+// one key, its values may be columns of that key. Multi-head latent attention (DeepSeek-AI, 2024,
+// "DeepSeek-V2", section 2.1) caches such lines: a rotated shared key and a latent, which is
+// attended to as key and as value. A cache with fewer lines
 // than positions rolls (kv_append.h). Keys are summed up in the order of their positions, wherever
 // they are stored. So a result has the same bits as with a line for every position.
 //
@@ -37,10 +40,13 @@ struct AttentionStepInputs {
 struct AttentionStepAttrs {
   enum class Source : uint8_t { kSelf, kCross };
   Source source = Source::kSelf;
-  uint32_t heads = 1;          // H
-  uint32_t kv_heads = 1;       // Hkv, a divisor of H
-  uint32_t head_width = 1;     // E
-  uint32_t value_width = 1;    // Ev
+  uint32_t heads = 1;        // H
+  uint32_t kv_heads = 1;     // Hkv, a divisor of H
+  uint32_t head_width = 1;   // E
+  uint32_t value_width = 1;  // Ev
+  // Column of the one key head where its Ev values begin; a line is the key alone, kv (R, lines,
+  // E). Absent: values follow the keys.
+  std::optional<uint32_t> value_column;
   uint32_t q_offset = 0;       // column of the first query head in a row of q, in elements
   uint32_t beams = 1;          // rows of a batch item
   std::optional<float> scale;  // of q.k; absent: 1 / sqrt(E)
@@ -59,6 +65,12 @@ struct AttentionStepAttrs {
   // Column of the first query head that meets the sinks once keys are omitted; q_offset where
   // nothing is turned.
   std::optional<uint32_t> sink_q_offset;
+
+  // Elements of a line of kv, and the first of its values.
+  uint32_t line_width() const {
+    return value_column ? head_width : kv_heads * (head_width + value_width);
+  }
+  uint32_t value_offset() const { return value_column.value_or(kv_heads * head_width); }
 };
 
 // What a step's kernels are launched with, besides its attributes.

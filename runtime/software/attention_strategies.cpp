@@ -131,8 +131,10 @@ std::optional<AttentionStrategy> software_attention(const DeviceCaps& caps,
 
 bool software_attention_step(const DeviceCaps& caps, const AttentionStepAttrs& attrs,
                              const AttentionStepLaunch& launch, Dispatch& d) {
-  // Sinks meet a query of their own, which the kernel does not know.
-  if (!loads_by_lanes(caps) || attrs.sink_q_offset) return false;
+  // Sinks meet a query of their own, which the kernel does not know. Its loops over columns are
+  // unrolled, which takes compilers minutes for wider heads.
+  const bool wide = std::max(attrs.head_width, attrs.value_width) > kMaxHeadWidth;
+  if (!loads_by_lanes(caps) || attrs.sink_q_offset || wide) return false;
   d.kernel = launch.format == CacheFormat::kF32
                  ? KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64
                  : KernelId::attention_decode_lanes__f32_packed_f32_subgroup_int64;
@@ -141,7 +143,7 @@ bool software_attention_step(const DeviceCaps& caps, const AttentionStepAttrs& a
       .width = attrs.head_width,
       .value_width = attrs.value_width,
       .cross = attrs.source == AttentionStepAttrs::Source::kCross ? 1u : 0u,
-      .run = widest_load(attrs.head_width | attrs.value_width),
+      .run = widest_load(attrs.head_width | attrs.value_width | attrs.value_offset()),
       .rolls = launch.rolls,
       .softcap = softcap_bits(attrs.softcap),
       .heads = launch.heads,

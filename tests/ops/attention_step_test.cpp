@@ -1,7 +1,10 @@
 #include "ops/attention_step.h"
 
+#include <cmath>
+
 #include "conformance/attention_step_cases.h"
 #include "ops/step_run.h"
+#include "reference/attention.h"
 #include "support/check_case.h"
 
 namespace vkformer::testing {
@@ -158,6 +161,113 @@ TEST_SUITE("cpu") {
     Graph graph;
     const TensorId x = graph.add_external("x", DType::kF32, {6, 32});
     check_error(add_attention_step(graph, {x, x, kNoTensor, x}, a), "attention", "decoding step");
+  }
+
+  TEST_CASE("attention_step takes values within the one key head, up to 576 columns wide") {
+    const TensorDesc q{"q", DType::kF32, {6, 1152}};
+    const TensorDesc kv{"kv", DType::kF32, {6, 70, 576}};
+    const TensorDesc state{"state", DType::kU32, {kStateWords}};
+    AttentionStepAttrs a;
+    a.heads = 2;
+    a.head_width = 576;
+    a.value_width = 512;
+    check_error(check_attention_step(q, kv, nullptr, state, a), "attention", "1088");
+    a.value_column = 64;
+    CHECK(check_attention_step(q, kv, nullptr, state, a).ok());
+    a.value_column = 65;
+    check_error(check_attention_step(q, kv, nullptr, state, a), "attention", "[65, 577)");
+    a.value_column = ~0u;
+    check_error(check_attention_step(q, kv, nullptr, state, a), "attention", "4294967295");
+    a.value_column = 64;
+    a.kv_heads = 2;
+    check_error(check_attention_step(q, kv, nullptr, state, a), "attention", "2 heads");
+    a.kv_heads = 1;
+    a.head_width = 577;
+    check_error(check_attention_step(q, kv, nullptr, state, a), "attention", "limit of 576");
+  }
+
+  TEST_CASE("wide heads of a step share a workgroup as far as its memory goes") {
+    for (const bool rolled : {false, true}) {
+      Graph graph;
+      graph.set_step(3);
+      AttentionStepAttrs a;
+      a.heads = 8;
+      a.head_width = 576;
+      a.value_width = 512;
+      a.value_column = 64;
+      if (rolled) a.sink_q_offset = 8 * 576;
+      const AttentionStepInputs in{
+          .q = graph.add_external("q", DType::kF32, {3, 16 * 576}),
+          .kv = graph.add_external("kv", DType::kF32, {3, 70, 576}),
+          .state = graph.add_external("state", DType::kU32, {kStateWords})};
+      const Result<TensorId> y = add_attention_step(graph, in, a);
+      REQUIRE(y.ok());
+      graph.tensor(y.value()).kind = TensorKind::kExternal;
+      DeviceCaps caps;
+      caps.device_class = DeviceClass::kDiscrete;
+      const Result<Plan> plan = make_plan(graph, caps, Precision::kF32);
+      REQUIRE(plan.ok());
+      CHECK(plan->dispatches[0].groups[1] == (rolled ? 4u : 2u));
+    }
+  }
+
+  // DeepSeek-AI, 2024, "DeepSeek-V2", section 2.1.2: W_uk goes into queries, W_uv after the sums.
+  TEST_CASE("attention over latents is attention over the keys and values that they expand to") {
+    constexpr int64_t heads = 3, keys = 11, rotary = 4, own = 6, rank = 10, values = 7;
+    constexpr int64_t width = rotary + rank;
+    const Array q = conformance::random_array({heads, rotary + own}, 1);
+    const Array lines = conformance::random_array({keys, width}, 2);
+    const Array up_keys = conformance::random_array({heads, own, rank}, 3);
+    const Array up_values = conformance::random_array({heads, values, rank}, 4);
+    Array expanded_k = reference::filled({1, heads, keys, rotary + own}, 0.0);
+    Array expanded_v = reference::filled({1, heads, keys, values}, 0.0);
+    Array absorbed_q = reference::filled({1, heads, 1, width}, 0.0);
+    Array shared_k = lines, shared_v = reference::filled({1, 1, keys, rank}, 0.0);
+    shared_k.shape = {1, 1, keys, width};
+    const auto expand = [&](const Array& up, int64_t row, int64_t key) {
+      double sum = 0;
+      for (int64_t r = 0; r < rank; ++r)
+        sum += up[row * rank + r] * lines[key * width + rotary + r];
+      return sum;
+    };
+    for (int64_t s = 0; s < keys; ++s) {
+      for (int64_t r = 0; r < rank; ++r) shared_v[s * rank + r] = lines[s * width + rotary + r];
+      for (int64_t h = 0; h < heads; ++h) {
+        double* key = &expanded_k[(h * keys + s) * (rotary + own)];
+        for (int64_t e = 0; e < rotary; ++e) key[e] = lines[s * width + e];
+        for (int64_t e = 0; e < own; ++e) key[rotary + e] = expand(up_keys, h * own + e, s);
+        for (int64_t e = 0; e < values; ++e) {
+          expanded_v[(h * keys + s) * values + e] = expand(up_values, h * values + e, s);
+        }
+      }
+    }
+    for (int64_t h = 0; h < heads; ++h) {
+      const double* query = &q.data[static_cast<size_t>(h * (rotary + own))];
+      for (int64_t e = 0; e < rotary; ++e) absorbed_q[h * width + e] = query[e];
+      for (int64_t e = 0; e < own; ++e) {
+        for (int64_t r = 0; r < rank; ++r) {
+          absorbed_q[h * width + rotary + r] +=
+              query[rotary + e] * up_keys[(h * own + e) * rank + r];
+        }
+      }
+    }
+    Array plain_q = q;
+    plain_q.shape = {1, heads, 1, rotary + own};
+    reference::AttentionOptions options;
+    options.scale = 1.0 / std::sqrt(static_cast<double>(rotary + own));
+    const auto expanded = reference::attention(plain_q, expanded_k, expanded_v, options);
+    const auto latents = reference::attention(absorbed_q, shared_k, shared_v, options);
+    REQUIRE(expanded.ok());
+    REQUIRE(latents.ok());
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t e = 0; e < values; ++e) {
+        double sum = 0;
+        for (int64_t r = 0; r < rank; ++r) {
+          sum += up_values[(h * values + e) * rank + r] * latents.value()[h * rank + r];
+        }
+        CHECK(std::abs(sum - expanded.value()[h * values + e]) < 1e-12);
+      }
+    }
   }
 
   TEST_CASE("a long attention_step is split over its keys and merged, on software devices too") {
