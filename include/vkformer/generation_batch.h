@@ -6,7 +6,9 @@
 // takes the next token of every row that generates, tokens of prompts that are still being read,
 // and draft tokens.
 //   Prefixes  a row keeps its keys after its request has ended; a prompt that begins like what a
-//             free row holds is read from where they part.
+//             free row holds is read from where they part. Prompts with images share keys only if
+//             their images are the same, byte by byte.
+//   Images    a prompt with images is computed in one pass before a step, one such prompt a step.
 //   Drafts    tokens proposed by a smaller model (Leviathan et al. 2023, "Fast Inference from
 //             Transformers via Speculative Decoding") or by what followed the same words before
 //             (Saxena 2023, "Prompt Lookup Decoding") are checked several in a step. A token
@@ -59,6 +61,10 @@ struct BatchRequest {
   // own row. on_token is called in step().
   GenerateOptions options;
   std::string client;  // that asks: turns are shared out fairly among clients
+  // Of a decoder that reads images: the tensors of the images in the prompt, such as pixel_values,
+  // named and shaped as Session::generate takes them for one prompt (ImagePromptReader makes them).
+  // The prompt has an image token for each of their features. kUnsupported: the model reads none.
+  TensorMap inputs = {};
 };
 
 // Work done, of a request or in all.

@@ -46,8 +46,10 @@ class VKFORMER_API Picture {
  public:
   // Reads a PNG, JPEG, BMP, GIF or PNM file of at most 512 MiB; the content tells which.
   static Result<Picture> load(const std::string& path);
-  // Decodes such a file from memory; `name` stands for the path in messages.
-  static Result<Picture> decode(std::span<const std::byte> bytes, const std::string& name);
+  // Decodes such a file from memory; `name` stands for the path in messages. A picture of more than
+  // `most_pixels` is refused before a pixel is decoded, as one over the limits above always is.
+  static Result<Picture> decode(std::span<const std::byte> bytes, const std::string& name,
+                                int64_t most_pixels = int64_t{1} << 26);
   // Copies width * height * 3 bytes of RGB, row by row from the top.
   static Result<Picture> from_rgb(int width, int height, std::span<const uint8_t> rgb);
   // Copies a raw frame.

@@ -1,5 +1,6 @@
 #include "vkformer/picture.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,11 @@ Result<Picture> Picture::load(const std::string& path) {
   });
 }
 
-Result<Picture> Picture::decode(std::span<const std::byte> bytes, const std::string& name) {
+Result<Picture> Picture::decode(std::span<const std::byte> bytes, const std::string& name,
+                                int64_t most_pixels) {
   return guarded(kPictureTooLarge, [&]() -> Result<Picture> {
-    VKF_ASSIGN(RgbPicture image, decode_picture(bytes, name));
+    const int64_t most = std::min(most_pixels, kMaxPicturePixels);
+    VKF_ASSIGN(RgbPicture image, decode_picture(bytes, name, most));
     return HandleAccess::make<Picture>(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }

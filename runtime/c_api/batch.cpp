@@ -74,6 +74,12 @@ vkf_status vkf_batch_submit(vkf_batch* batch, const vkf_batch_request* given, ui
                       .options = batch->batch.generation_defaults(),
                       .client = text_or(c.client, "")};
     made.options = generate_options(std::move(made.options), c.options);
+    if (c.inputs != nullptr) made.inputs = c.inputs->map;
+    const auto ids = made.inputs.find("input_ids");
+    if (made.prompt.empty() && ids != made.inputs.end()) {
+      made.prompt = take(ids->second.to_ints());
+      made.inputs.erase(ids);
+    }
     *request = take(batch->batch.submit(made));
   });
 }

@@ -6,6 +6,7 @@
 #include "vkformer/depth.h"
 #include "vkformer/detect.h"
 #include "vkformer/embed.h"
+#include "vkformer/image_prompt_reader.h"
 #include "vkformer/rerank.h"
 #include "vkformer/segment.h"
 #include "vkformer/speak.h"
@@ -19,6 +20,10 @@ struct vkf_task {
                vkformer::Segmenter>
       task;
   std::string placeholder;  // of a generator whose model reads images
+};
+
+struct vkf_image_prompts {
+  vkformer::ImagePromptReader reader;
 };
 
 struct vkf_findings {
@@ -371,6 +376,17 @@ TensorMap mask_tensors(const std::vector<std::vector<PictureMask>>& found) {
   return made;
 }
 
+PromptWithPictures prompt_with_pictures(const vkf_prompt& given) {
+  need(given.text, "text");
+  PromptWithPictures prompt{given.text, {}};
+  if (given.picture_count != 0) need(given.pictures, "pictures");
+  for (size_t i = 0; i < given.picture_count; ++i) {
+    need(given.pictures[i], "picture");
+    prompt.pictures.push_back(&given.pictures[i]->picture);
+  }
+  return prompt;
+}
+
 }  // namespace
 }  // namespace vkformer
 
@@ -562,16 +578,8 @@ vkf_status vkf_task_generate_with_pictures(vkf_task* task, const vkf_prompt* pro
   return make_handle(findings, error, [&] {
     TextGenerator* generator = task_as<TextGenerator>(task, "one loaded as 'generate'");
     if (count != 0) need(prompts, "prompts");
-    std::vector<PromptWithPictures> read(count);
-    for (size_t i = 0; i < count; ++i) {
-      need(prompts[i].text, "text");
-      read[i].text = prompts[i].text;
-      if (prompts[i].picture_count != 0) need(prompts[i].pictures, "pictures");
-      for (size_t k = 0; k < prompts[i].picture_count; ++k) {
-        need(prompts[i].pictures[k], "picture");
-        read[i].pictures.push_back(&prompts[i].pictures[k]->picture);
-      }
-    }
+    std::vector<PromptWithPictures> read;
+    for (size_t i = 0; i < count; ++i) read.push_back(prompt_with_pictures(prompts[i]));
     const TextOptions settings = text_options(options);
     return findings_of(generator->generate_with_pictures(read, settings));
   });
@@ -649,6 +657,33 @@ vkf_status vkf_task_segment(vkf_task* task, const vkf_picture* picture,
     const std::vector<MaskPrompt> wanted = mask_prompts(prompts, count);
     const auto found = take(segmenter->segment(copies.front(), wanted, {.top = top}));
     return tensors_of(mask_tensors(found));
+  });
+}
+
+vkf_status vkf_image_prompts_load(const vkf_model* model, const vkf_source* source,
+                                  vkf_image_prompts** reader, vkf_error* error) {
+  return make_handle(reader, error, [&] {
+    need_all({{model, "model"}, {source, "source"}});
+    return handle(vkf_image_prompts{take(ImagePromptReader::load(model->model, source->source))});
+  });
+}
+
+void vkf_image_prompts_free(vkf_image_prompts* reader) {
+  delete reader;
+}
+
+const char* vkf_image_prompts_placeholder(const vkf_image_prompts* reader) {
+  return reader != nullptr ? reader->reader.placeholder().c_str() : nullptr;
+}
+
+vkf_status vkf_image_prompts_read(const vkf_image_prompts* reader, const vkf_prompt* prompt,
+                                  vkf_tensors** tensors, vkf_error* error) {
+  return make_handle(tensors, error, [&] {
+    need_all({{reader, "reader"}, {prompt, "prompt"}});
+    ImagePromptInputs made = take(reader->reader.read(prompt_with_pictures(*prompt)));
+    const auto tokens = static_cast<int64_t>(made.ids.size());
+    made.inputs["input_ids"] = Tensor::from_ints({1, tokens}, made.ids);
+    return tensors_of(std::move(made.inputs));
   });
 }
 

@@ -28,8 +28,13 @@ bool has_encoder(const ModelFacts& facts) {
 }
 
 Status check_family(const ModelFacts& facts, const char* what) {
-  const bool reads_tokens = !has_encoder(facts) || facts.source == SourceKind::kTokens;
-  if (facts.slots == ModelFacts::Slots::kNo || !reads_tokens) {
+  if (has_encoder(facts) && facts.source != SourceKind::kTokens) {
+    return unsupported(
+        message({"[", what, "] a ", facts.architecture, " reads ", choice_name(facts.source),
+                 " by its encoder, whose inputs a batch takes as tokens alone; use "
+                 "Session::generate."}));
+  }
+  if (facts.slots == ModelFacts::Slots::kNo) {
     return unsupported(message({"[", what, "] a ", facts.architecture,
                                 " does not continue tokens by a decoder with a cache of keys and "
                                 "values, which rows of a batch share; use Session::generate"}));
@@ -137,7 +142,8 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
   const ModelFacts& facts = model->family().facts();
   VKF_CHECK(check_family(facts, "batch"));
   VKF_CHECK(check_options(options, facts));
-  if (model->split() != nullptr && has_encoder(facts)) {
+  const bool after_prompt = facts.slots == ModelFacts::Slots::kAfterPrompt;
+  if (model->split() != nullptr && (has_encoder(facts) || after_prompt)) {
     return unsupported(
         message({"[batch] the layers of this ", facts.architecture,
                  " lie on several devices, where a batch serves models that are one decoder; load "
@@ -146,10 +152,10 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
   if (options.draft) {
     const ModelFacts& small = HandleAccess::impl(*options.draft)->family().facts();
     VKF_CHECK(check_family(small, "draft"));
-    if (has_encoder(small)) {
+    if (has_encoder(small) || small.slots != ModelFacts::Slots::kYes) {
       return unsupported(message({"[draft] a ", small.architecture,
-                                  " reads another input; a draft is one decoder, which continues "
-                                  "what was generated"}));
+                                  " reads another input, or its prompt in one pass; a draft is one "
+                                  "decoder, which continues what was generated"}));
     }
     if (small.target_vocab != facts.target_vocab) {
       return invalid_argument(
@@ -183,6 +189,8 @@ Status BatchState::record(int64_t back) {
   }
   VKF_ASSIGN(pass_, SlotPass::create(model_, shape));
   if (has_encoder(facts)) encoder_.emplace(model_, *pass_);
+  const bool images = facts.images.kind != ImagePromptFacts::Kind::kNone;
+  if (images && model_->split() == nullptr) reader_.emplace(model_, *pass_);
   counters_.cache_bytes = pass_->cache_bytes();
   if (!options_.draft) return {};
   VKF_ASSIGN(draft_, DraftModel::create(HandleAccess::impl(*options_.draft), shape));
@@ -190,14 +198,20 @@ Status BatchState::record(int64_t back) {
   return {};
 }
 
-Result<std::vector<int64_t>> BatchState::read_prompt(
-    const BatchRequest& given, std::shared_ptr<const EncoderInput>& source) const {
+Result<BatchState::Start> BatchState::read_start(const BatchRequest& given) const {
   if (given.prompt.empty()) {
     return invalid_argument("[prompt] has no token, but a request needs at least one");
   }
-  std::vector<int64_t> prompt = given.prompt;
+  Start start{.prompt = given.prompt, .source = {}, .input = {}};
+  std::vector<int64_t>& prompt = start.prompt;
+  if (!given.inputs.empty() && !reader_) {
+    return unsupported(message({"[inputs] has ", given.inputs.begin()->first, ", but a ",
+                                model_->family().facts().architecture,
+                                (model_->split() != nullptr ? " on several devices" : ""),
+                                " reads no images in the prompts of a batch; give tokens alone."}));
+  }
   if (encoder_) {
-    VKF_ASSIGN(source, encoder_->read(given.prompt, given.options, prompt));
+    VKF_ASSIGN(start.source, encoder_->read(given.prompt, given.options, prompt));
   }
   const int64_t capacity = pass_->shape().capacity;
   const auto tokens = static_cast<int64_t>(prompt.size());
@@ -210,14 +224,17 @@ Result<std::vector<int64_t>> BatchState::read_prompt(
   for (int64_t token : prompt) {
     VKF_CHECK(check_token_id(encoder_ ? "decoder_prompt" : "prompt", token, pass_->vocab()));
   }
-  return prompt;
+  if (reader_) {
+    VKF_ASSIGN(start.input, reader_->check(prompt, given.inputs));
+  }
+  return start;
 }
 
 Result<std::vector<std::unique_ptr<BatchState::Request>>> BatchState::read_request(
     const BatchRequest& given) const {
   const GenerateOptions& o = given.options;
-  std::shared_ptr<const EncoderInput> source;
-  VKF_ASSIGN(const std::vector<int64_t> prompt, read_prompt(given, source));
+  VKF_ASSIGN(const Start start, read_start(given));
+  const std::vector<int64_t>& prompt = start.prompt;
   VKF_ASSIGN(const std::vector<float> adapters, adapter_scales(*model_, o.adapters));
   VKF_CHECK(check_sequences(o.return_sequences, options_));
   const int64_t room = pass_->shape().capacity - static_cast<int64_t>(prompt.size());
@@ -229,7 +246,8 @@ Result<std::vector<std::unique_ptr<BatchState::Request>>> BatchState::read_reque
     request->client = given.client;
     request->on_token = o.on_token;
     request->constraint = o.grammar;
-    request->source = source;
+    request->source = start.source;
+    request->input = start.input;
     request->adapters = adapters;
     request->text.assign(prompt.begin(), prompt.end());
     request->prompt = prompt.size();
@@ -326,18 +344,26 @@ void BatchState::end_cancelled(std::vector<BatchUpdate>& updates) {
   }
 }
 
-// The prompt's last token is always fed: the first new one is chosen after it.
-BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
-  const CacheReach reach = pass_->reach();
-  const bool reuse = options_.prefix_reuse;
+// The prompt's last token is always fed: the first new one is chosen after it. Keys after an image
+// are of its content, wherever they end; so are positions, which may depend on the images after
+// them.
+size_t BatchState::shared_prefix(const Row& row, const Request& request) const {
+  const bool other = request.input ? row.content != request.input->content : !row.content.empty();
+  if (other) return 0;
   const auto text = std::span(request.text).first(request.prompt - 1);
+  const size_t shared = row.kept.shared(text, pass_->reach());
+  return request.input && shared < request.input->settled ? 0 : shared;
+}
+
+BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
+  const bool reuse = options_.prefix_reuse;
   Row* best = nullptr;
   size_t most = 0;
   for (Row& row : rows_) {
     if (row.request != nullptr) continue;
     const bool fits = reuse && row.adapters == request.adapters &&
                       (!request.source || row.source == request.source->tokens);
-    const size_t has = fits ? row.kept.shared(text, reach) : 0;
+    const size_t has = fits ? shared_prefix(row, request) : 0;
     // An encoder's keys are worth as much as they are.
     const size_t worth = has + (fits ? row.source.size() : 0);
     const bool better = best == nullptr || worth > most || (worth == most && row.used < best->used);
@@ -362,6 +388,8 @@ void BatchState::let_join() {
     Row& row = best_row(*request, shared);
     row.kept.trim(shared);
     row.adapters = request->adapters;
+    row.content = request->input ? request->input->content : std::string();
+    request->unread = request->input && shared < request->input->settled;
     request->update.work.reused_tokens = static_cast<int64_t>(shared);
     counters_.work.reused_tokens += static_cast<int64_t>(shared);
     if (request->constraint) request->grammar.emplace(request->constraint);
@@ -391,11 +419,38 @@ Status BatchState::encode_sources() {
   return {};
 }
 
+Status BatchState::read_one_prompt(std::vector<BatchUpdate>& updates) {
+  const auto waits = [&](uint32_t r) { return rows_[r].request->unread; };
+  const auto next = std::find_if(joined_.begin(), joined_.end(), waits);
+  if (next == joined_.end()) return {};
+  Row& row = rows_[*next];
+  Request& request = *row.request;
+  const PromptInput& input = *request.input;
+  const Status prepared = reader_->prepare(input);
+  if (!prepared) {
+    request.update.state = State::kFailed;
+    request.update.error = prepared.error();
+    row.kept.clear();
+    const std::lock_guard held(lock_);
+    leave(row, updates);
+    return {};
+  }
+  VKF_CHECK(reader_->read(input, *next));
+  for (size_t at = 0; at < input.tokens(); ++at) row.kept.append(request.text[at]);
+  row.kept.wrote(input.tokens());
+  request.encoded = input.tokens();
+  request.unread = false;
+  // Its pixels are of no more use.
+  request.input.reset();
+  return {};
+}
+
 // Every running row gets a slot; what is left of them goes to prompts, the first that came first.
 std::vector<BatchState::Turn> BatchState::share_slots() const {
   std::vector<Turn> turns;
   size_t spare = static_cast<size_t>(options_.step_tokens) - joined_.size();
   for (uint32_t r : joined_) {
+    if (rows_[r].request->unread) continue;
     Turn turn{.row = r, .begin = rows_[r].kept.size()};
     const size_t unfed = rows_[r].request->text.size() - turn.begin;
     const size_t more = std::min(unfed - 1, spare);
@@ -639,6 +694,7 @@ Result<std::vector<BatchUpdate>> BatchState::step() {
     end_cancelled(updates);
     let_join();
   }
+  VKF_CHECK(read_one_prompt(updates));
   std::vector<Turn> turns = share_slots();
   std::vector<BatchWork> gained;
   if (!turns.empty()) VKF_CHECK(take_step(turns, gained));

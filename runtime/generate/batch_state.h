@@ -8,6 +8,7 @@
 
 #include "generate/draft_model.h"
 #include "generate/grammar_text.h"
+#include "generate/prompt_reader.h"
 #include "generate/request_queue.h"
 #include "generate/source_encoder.h"
 #include "vkformer/generation_batch.h"
@@ -41,6 +42,8 @@ class BatchState {
     std::shared_ptr<GrammarConstraint> constraint;  // or null; touched by step() alone
     std::optional<GrammarText> grammar;             // once it runs
     std::shared_ptr<const EncoderInput> source;     // of an encoder-decoder
+    std::shared_ptr<const PromptInput> input;       // of a prompt that one pass reads
+    bool unread = false;                            // whether that pass is still to come
     std::vector<float> adapters;                    // scales of the model's request adapters
     size_t encoded = 0;          // tokens of it, once that was done and until it is counted
     std::vector<uint32_t> text;  // prompt, then what was generated
@@ -53,6 +56,7 @@ class BatchState {
   struct Row {
     CachedRow kept;
     std::vector<int64_t> source;          // that its keys of the encoder are of
+    std::string content;                  // of the PromptInput that its keys are of; empty: none
     std::vector<float> adapters;          // by which all of its keys were computed
     std::vector<float> written_adapters;  // that the GPU has of it; empty: 0
     uint64_t used = 0;                    // step in which it last ran
@@ -77,9 +81,13 @@ class BatchState {
 
   BatchState(std::shared_ptr<const LoadedModel> model, const BatchOptions& options);
   Status record(int64_t back);
-  // The tokens that it starts with; of an encoder-decoder, its input too.
-  Result<std::vector<int64_t>> read_prompt(const BatchRequest& given,
-                                           std::shared_ptr<const EncoderInput>& source) const;
+  // What a request starts with.
+  struct Start {
+    std::vector<int64_t> prompt;
+    std::shared_ptr<const EncoderInput> source;  // of an encoder-decoder
+    std::shared_ptr<const PromptInput> input;    // of a prompt that one pass reads
+  };
+  Result<Start> read_start(const BatchRequest& given) const;
   // One for each of its sequences.
   Result<std::vector<std::unique_ptr<Request>>> read_request(const BatchRequest& given) const;
 
@@ -91,6 +99,11 @@ class BatchState {
   // Hands the GPU the scales of rows that have got others.
   Status write_adapters();
   Status encode_sources();
+  // How many tokens of a request's prompt a row holds the keys of.
+  size_t shared_prefix(const Row& row, const Request& request) const;
+  // Reads a prompt that takes a pass, one at most: a running row waits for one such pass a step. A
+  // prompt that cannot be read ends its request.
+  Status read_one_prompt(std::vector<BatchUpdate>& updates);
   std::vector<Turn> share_slots() const;
   Status add_drafts(std::vector<Turn>& turns);
   // Omits the draft tokens from the first on that a grammar does not allow.
@@ -120,6 +133,7 @@ class BatchState {
   const BatchOptions options_;
   std::unique_ptr<SlotPass> pass_;
   std::optional<SourceEncoder> encoder_;  // of pass_
+  std::optional<PromptReader> reader_;    // of pass_, where prompts may take a pass
   std::unique_ptr<DraftModel> draft_;
   std::vector<Row> rows_;         // touched by step() alone, as what follows
   std::vector<uint32_t> joined_;  // rows that run, in the order in which their requests joined

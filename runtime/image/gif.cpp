@@ -202,7 +202,8 @@ void paint(const Frame& frame, std::span<const uint8_t> indices, const Palette& 
 
 }  // namespace
 
-Result<RgbPicture> decode_gif(std::span<const std::byte> bytes, const std::string& name) {
+Result<RgbPicture> decode_gif(std::span<const std::byte> bytes, const std::string& name,
+                              int64_t most_pixels) {
   const auto broken = [&](const std::string& why) {
     return invalid_file(
         message({"Picture ", name, " is a damaged GIF file: ", why, "; give one that is whole."}));
@@ -234,8 +235,8 @@ Result<RgbPicture> decode_gif(std::span<const std::byte> bytes, const std::strin
   RgbPicture picture;
   picture.width = std::max(screen_w, frame.left + frame.width);
   picture.height = std::max(screen_h, frame.top + frame.height);
-  VKF_CHECK(check_picture_size(picture.width, picture.height, name));
-  VKF_CHECK(check_picture_size(frame.width, frame.height, name));
+  VKF_CHECK(check_picture_size(picture.width, picture.height, name, most_pixels));
+  VKF_CHECK(check_picture_size(frame.width, frame.height, name, most_pixels));
   std::vector<uint8_t> indices(static_cast<size_t>(frame.width) *
                                static_cast<size_t>(frame.height));
   CodeReader codes(reader);

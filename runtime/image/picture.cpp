@@ -173,7 +173,8 @@ PixelLayout layout_of(PixelFormat format) {
 
 }  // namespace
 
-Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name) {
+Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name,
+                                  int64_t most_pixels) {
   const std::string what = bracketed(name);
   if (bytes.empty())
     return invalid_file(message({"Picture ", what, " is empty; give a whole file."}));
@@ -186,19 +187,19 @@ Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::s
   VKF_ASSIGN(const Format format, format_of(file, what));
   switch (format) {
     case Format::kGif:
-      return decode_gif(bytes, what);
+      return decode_gif(bytes, what, most_pixels);
     case Format::kPnm:
-      return decode_pnm(bytes, what);
+      return decode_pnm(bytes, what, most_pixels);
     case Format::kJpeg: {
       VKF_ASSIGN(const std::vector<std::byte> jpeg, checked_jpeg(bytes, what));
-      return decode_with_stb(jpeg, "JPEG", what);
+      return decode_with_stb(jpeg, "JPEG", what, most_pixels);
     }
     case Format::kBmp:
       VKF_CHECK(check_bmp_length(file, what));
-      return decode_with_stb(bytes, "BMP", what);
+      return decode_with_stb(bytes, "BMP", what, most_pixels);
     default:
       VKF_CHECK(check_png_chunks(file, what));
-      return decode_with_stb(bytes, "PNG", what);
+      return decode_with_stb(bytes, "PNG", what, most_pixels);
   }
 }
 

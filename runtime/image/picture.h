@@ -31,8 +31,10 @@ struct RgbPicture {
   }
 };
 
-// Decodes PNG, JPEG, BMP, GIF (the first frame) or PNM; `name` stands for the path in messages.
-Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name);
+// Decodes PNG, JPEG, BMP, GIF (the first frame) or PNM; `name` stands for the path in messages. A
+// picture of more than `most_pixels` is refused before a pixel is decoded.
+Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name,
+                                  int64_t most_pixels = kMaxPicturePixels);
 
 // Reads and decodes a file.
 Result<RgbPicture> load_picture(const std::string& path);

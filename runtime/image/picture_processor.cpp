@@ -417,16 +417,17 @@ void clear_padding(const PictureSize& picture, const PictureSize& padded, std::b
 
 }  // namespace
 
-Status check_picture_size(int64_t width, int64_t height, const std::string& what) {
+Status check_picture_size(int64_t width, int64_t height, const std::string& what,
+                          int64_t most_pixels) {
   const std::string size = to_string(width) + " x " + to_string(height) + " pixels";
   if (width < 1 || height < 1) {
     return invalid_argument(
         message({"Picture ", what, " has ", size, "; give one of at least one pixel each way."}));
   }
-  if (width > kMaxPictureSide || height > kMaxPictureSide || width * height > kMaxPicturePixels) {
+  if (width > kMaxPictureSide || height > kMaxPictureSide || width * height > most_pixels) {
     return invalid_argument(
         message({"Picture ", what, " has ", size, ", over the limit of ", kMaxPictureSide,
-                 " a side and ", kMaxPicturePixels, " in all; make it smaller."}));
+                 " a side and ", most_pixels, " in all; make it smaller."}));
   }
   return {};
 }

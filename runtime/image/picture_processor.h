@@ -35,7 +35,8 @@ struct PictureSize {
 
 // An error that names `what` if a picture cannot have that size. It takes 64 bits because files
 // claim anything.
-Status check_picture_size(int64_t width, int64_t height, const std::string& what);
+Status check_picture_size(int64_t width, int64_t height, const std::string& what,
+                          int64_t most_pixels = kMaxPicturePixels);
 
 // Where resizing leaves a picture of that size.
 PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings);

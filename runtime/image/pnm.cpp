@@ -108,7 +108,8 @@ std::vector<uint8_t> scale_table(int64_t maximum) {
 
 }  // namespace
 
-Result<RgbPicture> decode_pnm(std::span<const std::byte> bytes, const std::string& name) {
+Result<RgbPicture> decode_pnm(std::span<const std::byte> bytes, const std::string& name,
+                              int64_t most_pixels) {
   const auto broken = [&](const std::string& why) {
     return invalid_file(
         message({"Picture ", name, " is a damaged PNM file: ", why, "; give one that is whole."}));
@@ -124,7 +125,7 @@ Result<RgbPicture> decode_pnm(std::span<const std::byte> bytes, const std::strin
   if (header.width < 0 || header.height < 0 || header.maximum < 1 || header.maximum > 65535) {
     return broken("its header needs a width, a height and a largest value from 1 to 65535");
   }
-  VKF_CHECK(check_picture_size(header.width, header.height, name));
+  VKF_CHECK(check_picture_size(header.width, header.height, name, most_pixels));
   // A plain sample is a digit at least.
   const auto samples = static_cast<size_t>(header.width * header.height * header.channels());
   const size_t needed = header.plain() ? samples : binary_size(header);

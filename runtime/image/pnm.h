@@ -13,6 +13,7 @@ namespace vkformer {
 
 // Decodes the first picture. Samples up to any maximum are scaled to 0..255 and rounded. `name`
 // stands for the path in messages.
-Result<RgbPicture> decode_pnm(std::span<const std::byte> bytes, const std::string& name);
+Result<RgbPicture> decode_pnm(std::span<const std::byte> bytes, const std::string& name,
+                              int64_t most_pixels);
 
 }  // namespace vkformer

@@ -83,13 +83,13 @@ Error stb_error(const char* format, const std::string& name) {
 }  // namespace
 
 Result<RgbPicture> decode_with_stb(std::span<const std::byte> bytes, const char* format,
-                                   const std::string& name) {
+                                   const std::string& name, int64_t most_pixels) {
   int width = 0, height = 0, channels = 0;
   Feed header{bytes};
   if (stbi_info_from_callbacks(&kFeedCallbacks, &header, &width, &height, &channels) == 0) {
     return stb_error(format, name);
   }
-  VKF_CHECK(check_picture_size(width, height, name));
+  VKF_CHECK(check_picture_size(width, height, name, most_pixels));
   int decoded_width = 0, decoded_height = 0;
   Feed feed{bytes};
   const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(

@@ -14,6 +14,6 @@ namespace vkformer {
 
 // `format` and `name` (the path) are for messages.
 Result<RgbPicture> decode_with_stb(std::span<const std::byte> bytes, const char* format,
-                                   const std::string& name);
+                                   const std::string& name, int64_t most_pixels);
 
 }  // namespace vkformer

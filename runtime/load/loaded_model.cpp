@@ -133,8 +133,8 @@ Status check_request_adapters(const ModelFamily& family, const std::vector<Packe
   const ModelFacts& facts = family.facts();
   const bool reads_tokens =
       facts.kind != ModelKind::kEncoderDecoder || facts.source == SourceKind::kTokens;
-  if (facts.slots == ModelFacts::Slots::kNo || facts.head != HeadKind::kLanguage || !reads_tokens ||
-      facts.images.kind != ImagePromptFacts::Kind::kNone) {
+  if (facts.slots != ModelFacts::Slots::kYes || facts.head != HeadKind::kLanguage ||
+      !reads_tokens || facts.images.kind != ImagePromptFacts::Kind::kNone) {
     return unsupported(message(
         {"[request_adapters] a ", facts.architecture,
          " does not generate from tokens alone by a decoder with a cache, which adapters of "

@@ -120,8 +120,9 @@ struct ModelFacts {
   // StepShape::back tokens only.
   enum class States : uint8_t { kNo, kYes } states = States::kNo;
   // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
-  // on are keys and values by position, and such states.
-  enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
+  // on are keys and values by position, and such states. kAfterPrompt: the tokens of a prompt
+  // attend to later ones, so that a whole prompt is computed in one pass, and steps go on from it.
+  enum class Slots : uint8_t { kNo, kYes, kAfterPrompt } slots = Slots::kNo;
   // kSeen: masked tokens change what the others become (patterns or landmarks that depend on the
   // length). So a pass runs on just the tokens that it is given.
   enum class Padding : uint8_t { kUnseen, kSeen } padding = Padding::kUnseen;

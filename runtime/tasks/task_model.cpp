@@ -97,6 +97,14 @@ Status load_processors(TaskModel& task, const FileStore& files) {
   return {};
 }
 
+// Configurations, and what they say of inputs.
+Status load_inputs(TaskModel& task, const FileStore& files) {
+  VKF_ASSIGN(task.config, JsonConfig::load_from(files, "config.json"));
+  VKF_ASSIGN(task.tokenizer_config, optional_config(files, "tokenizer_config.json"));
+  VKF_ASSIGN(task.generation_config, optional_config(files, "generation_config.json"));
+  return load_processors(task, files);
+}
+
 }  // namespace
 
 Result<JsonConfig> optional_config(const FileStore& files, const std::string& name) {
@@ -156,10 +164,7 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
   VKF_ASSIGN(made->model, load_model(HandleAccess::impl(device), files, options.model));
   const bool judges = task == TaskKind::kRerank && is_language_model(made->model->info());
   if (!judges) VKF_CHECK(check_task(made->model->info(), task));
-  VKF_ASSIGN(made->config, JsonConfig::load_from(files, "config.json"));
-  VKF_ASSIGN(made->tokenizer_config, optional_config(files, "tokenizer_config.json"));
-  VKF_ASSIGN(made->generation_config, optional_config(files, "generation_config.json"));
-  VKF_CHECK(load_processors(*made, files));
+  VKF_CHECK(load_inputs(*made, files));
   VKF_ASSIGN(const JsonConfig sentence, optional_config(files, "sentence_bert_config.json"));
   VKF_ASSIGN(made->sentence_tokens, sentence.get_int_or("max_seq_length", 0));
   VKF_ASSIGN(made->sentence_config, optional_config(files, "config_sentence_transformers.json"));
@@ -171,6 +176,14 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
     VKF_ASSIGN(made->mask_token, find_mask_token(*made, files));
   }
   VKF_ASSIGN(made->session, SessionState::create(made->model, options.session));
+  return made;
+}
+
+Result<std::unique_ptr<TaskModel>> load_prompt_model(std::shared_ptr<const LoadedModel> model,
+                                                     const ModelSource& source) {
+  auto made = std::make_unique<TaskModel>();
+  made->model = std::move(model);
+  VKF_CHECK(load_inputs(*made, *HandleAccess::impl(source)));
   return made;
 }
 

@@ -66,6 +66,11 @@ struct TaskModel {
 Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
                                                    TaskKind task, const TaskOptions& options);
 
+// What turns prompts into tensors for a model that is loaded already: no session. `source` has its
+// files.
+Result<std::unique_ptr<TaskModel>> load_prompt_model(std::shared_ptr<const LoadedModel> model,
+                                                     const ModelSource& source);
+
 // What makes tensors of images and of audio, for load_task_model().
 Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
 Result<LogMel> load_task_sounds(const FileStore& files);

@@ -80,6 +80,17 @@ void add_batch_options(CLI::App& command, BatchFlags& flags) {
       "requests of one client in the queue; 0: no limit");
   add("--max-slots-per-client", "--running-of-client", b.running_of_client,
       "slots of one client; 0: no limit");
+  command.add_option("--max-pictures", flags.pictures.count, "pictures of a request at most")
+      ->check(CLI::Range(0, 4096))
+      ->group(kBatch);
+  command
+      .add_option("--max-picture-bytes", flags.pictures.bytes,
+                  "bytes of the picture files of a request together, at most")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 29))
+      ->group(kBatch);
+  command.add_option("--max-picture-pixels", flags.pictures.pixels, "pixels of a picture, at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 26))
+      ->group(kBatch);
   add_old_name(command, "--forget",
                *command
                     .add_flag("--no-prefix-cache", flags.forget,
@@ -125,6 +136,8 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   const int64_t capacity =
       options.capacity > 0 ? options.capacity : std::min(positions, kUsualCapacity);
   BatchTexts texts(std::move(*batch), std::move(tokenizer), capacity);
+  texts.limits_ = flags.pictures;
+  if (const Status opened = texts.open_chat(*model, flags.model); !opened) return opened.error();
   texts.encoder_ = model->info().kind == ModelKind::kEncoderDecoder;
   texts.positions_ = positions;
   texts.most_waiting_ = options.waiting;
@@ -135,17 +148,88 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   return texts;
 }
 
-Result<std::vector<TokenId>> BatchTexts::prompt_of(const Json& fields) const {
-  if (fields.contains("ids") == fields.contains("text")) {
-    return bad_request("text", "or [ids] must be given, one of the two");
+Status BatchTexts::open_chat(const Model& model, const std::string& directory) {
+  if (model.info().kind == ModelKind::kEncoderDecoder || tokenizer_ == nullptr) return {};
+  const ModelSource source = ModelSource::directory(directory);
+  Result<ChatTemplate> found = ChatTemplate::load(source);
+  // A template that cannot be read is the trouble of those who use it.
+  if (found || found.error().code != ErrorCode::kNotFound) template_.emplace(std::move(found));
+  if (!model.info().reads_images) return {};
+  images_.emplace(ImagePromptReader::load(model, source));
+  if (!*images_) return {};
+  Result<PicturePrompts> prompts = PicturePrompts::open((*images_)->placeholder(), directory);
+  if (!prompts) return prompts.error();
+  prompts_.emplace(std::move(*prompts));
+  return {};
+}
+
+Result<ImagePromptInputs> BatchTexts::encoded(const std::string& text,
+                                              SpecialTokens special_tokens) const {
+  EncodeOptions options;
+  options.special_tokens = special_tokens;
+  const Result<Encoding> encoding = tokenizer_->encode(text, options);
+  if (!encoding) return encoding.error();
+  return ImagePromptInputs{encoding->ids, {}};
+}
+
+// As `generate --picture` reads it: a text without placeholders is what a user says.
+Result<ImagePromptInputs> BatchTexts::prompt_with_pictures(const std::string& text,
+                                                           const Json& urls) const {
+  if (!images_) {
+    return Error{ErrorCode::kUnsupported,
+                 "[pictures] this model reads no images in its prompts; give a text alone."};
   }
+  if (!*images_) return images_->error();
+  RequestPictures pictures(limits_);
+  if (const Status added = pictures.add_all(urls, "pictures"); !added) return added.error();
+  std::vector<const Picture*> shown;
+  for (const Picture& picture : pictures.all()) shown.push_back(&picture);
+  const Result<PromptWithPictures> prompt = prompts_->prompt(text, std::move(shown));
+  if (!prompt) return prompt.error();
+  return (*images_)->read(*prompt);
+}
+
+// As `chat` reads them.
+Result<ImagePromptInputs> BatchTexts::prompt_of_messages(const Json& given) const {
+  if (!template_) {
+    return bad_request("messages",
+                       "need a chat template and a tokenizer.json beside the model, a decoder; "
+                       "there is none, so give [text] instead");
+  }
+  if (!*template_) return template_->error();
+  if (images_ && !*images_) return images_->error();
+  RequestPictures pictures(limits_);
+  const Result<Json> messages =
+      read_messages(given, images_ ? MessageContent::kParts : MessageContent::kText, pictures);
+  if (!messages) return messages.error();
+  Result<std::string> text = (*template_)->render_json(json_text(*messages));
+  if (!text) {
+    return Error{ErrorCode::kInvalidArgument, text.error().with_context("messages").message};
+  }
+  if (!images_) return encoded(*text, SpecialTokens::kExclude);
+  PromptWithPictures prompt{std::move(*text), {}};
+  for (const Picture& picture : pictures.all()) prompt.pictures.push_back(&picture);
+  return (*images_)->read(prompt);
+}
+
+Result<ImagePromptInputs> BatchTexts::prompt_of(const Json& fields) const {
+  const int given = (fields.contains("ids") ? 1 : 0) + (fields.contains("text") ? 1 : 0) +
+                    (fields.contains("messages") ? 1 : 0);
+  if (given != 1) {
+    return bad_request("text", "or [ids] or [messages] must be given, one of the three");
+  }
+  if (fields.contains("pictures") && !fields.contains("text")) {
+    return bad_request("pictures",
+                       "go with [text]; in [messages] a picture is a part, and [ids] have none");
+  }
+  if (fields.contains("messages")) return prompt_of_messages(fields["messages"]);
   if (fields.contains("ids")) {
     const Json& ids = fields["ids"];
     const bool whole = ids.is_array() && std::all_of(ids.begin(), ids.end(), [](const Json& id) {
                          return id.is_number_integer();
                        });
     if (!whole) return bad_request("ids", "must be a list of token ids");
-    return ids.get<std::vector<TokenId>>();
+    return ImagePromptInputs{ids.get<std::vector<TokenId>>(), {}};
   }
   if (!fields["text"].is_string()) return bad_request("text", "must be a text");
   if (tokenizer_ == nullptr) {
@@ -153,9 +237,9 @@ Result<std::vector<TokenId>> BatchTexts::prompt_of(const Json& fields) const {
                        "needs a tokenizer beside the model; there is none, so give "
                        "[ids] instead");
   }
-  const Result<Encoding> encoding = tokenizer_->encode(fields["text"].get<std::string>());
-  if (!encoding) return encoding.error();
-  return encoding->ids;
+  const std::string text = fields["text"].get<std::string>();
+  if (fields.contains("pictures")) return prompt_with_pictures(text, fields["pictures"]);
+  return encoded(text, SpecialTokens::kInclude);
 }
 
 Result<std::optional<DecodeStream>> BatchTexts::stream_behind(
@@ -216,9 +300,10 @@ Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
                                                             BatchRequest& request) {
   if (const Status good = check_id(fields); !good) return good.error();
   if (const Status known = check_fields(fields); !known) return known.error();
-  Result<std::vector<TokenId>> prompt = prompt_of(fields);
+  Result<ImagePromptInputs> prompt = prompt_of(fields);
   if (!prompt) return prompt.error();
-  request.prompt = std::move(*prompt);
+  request.prompt = std::move(prompt->ids);
+  request.inputs = std::move(prompt->inputs);
   GenerateOptions& o = request.options;
   o.max_new_tokens = usual_tokens(encoder_ ? 1 : request.prompt.size());
   if (const Status read = read_settings(fields, o); !read) return read.error();
@@ -346,9 +431,9 @@ int64_t BatchTexts::wanted_tokens(const std::vector<TokenId>& prompt) const {
 Status BatchTexts::submit_as(size_t id, Json fields) {
   fields["id"] = id;
   if (!fields.contains("max_new_tokens")) {
-    const Result<std::vector<TokenId>> prompt = prompt_of(fields);
+    const Result<ImagePromptInputs> prompt = prompt_of(fields);
     if (!prompt) return prompt.error();
-    fields["max_new_tokens"] = wanted_tokens(*prompt);
+    fields["max_new_tokens"] = wanted_tokens(prompt->ids);
   }
   return submit(fields);
 }

@@ -6,8 +6,11 @@
 #include <memory>
 
 #include "command_line.h"
+#include "picture_prompts.h"
+#include "request_pictures.h"
 #include "vkformer/generation_batch.h"
 #include "vkformer/grammar.h"
+#include "vkformer/image_prompt_reader.h"
 #include "vkformer/stop_strings.h"
 #include "vkformer/tokenizer.h"
 
@@ -17,14 +20,15 @@ struct BatchFlags {
   std::string model;
   std::string draft;  // model directory; empty: none
   bool forget = false;
-  int64_t room = 0;  // tokens that a row should have where --capacity does not say
+  int64_t room = 0;        // tokens that a row should have where --capacity does not say
+  PictureLimits pictures;  // of a request
   BatchOptions batch;
   ModelOptions load;
 };
 
 // --draft, --prompt-lookup, --draft-tokens, --capacity.
 void add_draft_options(CLI::App& command, CommandLine& line, BatchFlags& flags);
-// --slots, --step-tokens, --max-queue and the rest of a batch.
+// --slots, --step-tokens, --max-queue and the rest of a batch and of what a request may have.
 void add_batch_options(CLI::App& command, BatchFlags& flags);
 
 class BatchTexts {
@@ -33,8 +37,8 @@ class BatchTexts {
   static Result<BatchTexts> open(const CommonOptions& common, const Device& device,
                                  const BatchFlags& flags);
 
-  // A request: "id" (a text or a number, of no other request that is still there), "text" or "ids",
-  // and settings (docs/cli.md). kQueueFull: in all, or of its client.
+  // A request: "id" (a text or a number, of no other request that is still there), "text", "ids" or
+  // "messages", and settings (docs/cli.md). kQueueFull: in all, or of its client.
   Status submit(const Json& fields);
   // Whether the queue in all has room for the sequences of a request. Precondition: submit() found
   // its fields valid.
@@ -81,7 +85,14 @@ class BatchTexts {
   // New tokens where a request does not say how many: what the model's own settings say, or 256,
   // as far as a row has room.
   int usual_tokens(size_t prompt) const;
-  Result<std::vector<TokenId>> prompt_of(const Json& fields) const;
+  // What a model reads chat messages and images by; nothing where it has no template, or reads
+  // none.
+  Status open_chat(const Model& model, const std::string& directory);
+  // Ids, and the tensors of images.
+  Result<ImagePromptInputs> prompt_of(const Json& fields) const;
+  Result<ImagePromptInputs> prompt_of_messages(const Json& given) const;
+  Result<ImagePromptInputs> prompt_with_pictures(const std::string& text, const Json& urls) const;
+  Result<ImagePromptInputs> encoded(const std::string& text, SpecialTokens special_tokens) const;
   Result<std::optional<DecodeStream>> stream_behind(const std::vector<TokenId>& prompt) const;
   Status read_grammar(const Json& fields, GenerateOptions& options);
   Status check_id(const Json& fields) const;
@@ -95,13 +106,17 @@ class BatchTexts {
   void abandon();
 
   GenerationBatch batch_;
-  std::shared_ptr<const Tokenizer> tokenizer_;  // null: none
-  int64_t capacity_ = 0;                        // tokens of a row
-  int64_t most_waiting_ = 0;                    // sequences in the queue
-  int64_t positions_ = 0;                       // of the model
-  bool encoder_ = false;                        // prompts are inputs of an encoder
-  int64_t vocab_ = 0;                           // tokens
-  int beams_ = 1;                               // of the model's own settings
+  std::shared_ptr<const Tokenizer> tokenizer_;    // null: none
+  std::optional<Result<ChatTemplate>> template_;  // or why it cannot be read; none: there is none
+  std::optional<Result<ImagePromptReader>> images_;  // the same of images
+  std::optional<PicturePrompts> prompts_;            // of images_
+  PictureLimits limits_;
+  int64_t capacity_ = 0;      // tokens of a row
+  int64_t most_waiting_ = 0;  // sequences in the queue
+  int64_t positions_ = 0;     // of the model
+  bool encoder_ = false;      // prompts are inputs of an encoder
+  int64_t vocab_ = 0;         // tokens
+  int beams_ = 1;             // of the model's own settings
   std::optional<GrammarVocabulary> vocabulary_;
   std::string constraint_text_;  // what the last constraint was made of
   std::shared_ptr<GrammarConstraint> constraint_;

@@ -65,7 +65,9 @@ Json text_fields_of(const GeneratedText& generated, bool log_probabilities) {
 Result<std::vector<std::vector<GeneratedText>>> generate_with_pictures(
     TextGenerator& generator, const std::vector<Json>& inputs,
     const std::vector<std::string>& texts, const GenerateCommandOptions& options) {
-  const Result<PicturePrompts> writer = PicturePrompts::open(generator, options.task.model);
+  const Result<std::string> placeholder = generator.picture_placeholder();
+  if (!placeholder) return placeholder.error();
+  const Result<PicturePrompts> writer = PicturePrompts::open(*placeholder, options.task.model);
   if (!writer) return writer.error();
   const Result<std::vector<SharedPicture>> shared = load_pictures(options.pictures);
   if (!shared) return shared.error();
@@ -78,7 +80,9 @@ Result<std::vector<std::vector<GeneratedText>>> generate_with_pictures(
     if (!more) return more.error();
     std::vector<SharedPicture> own = *shared;
     own.insert(own.end(), more->begin(), more->end());
-    Result<PromptWithPictures> prompt = writer->prompt(options.text.prefix + texts[i], own);
+    std::vector<const Picture*> shown;
+    for (const SharedPicture& picture : own) shown.push_back(&picture->picture);
+    Result<PromptWithPictures> prompt = writer->prompt(options.text.prefix + texts[i], shown);
     if (!prompt) return prompt.error();
     prompts.push_back(std::move(*prompt));
     all.insert(all.end(), own.begin(), own.end());

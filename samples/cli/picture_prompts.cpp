@@ -1,5 +1,7 @@
 #include "picture_prompts.h"
 
+#include <utility>
+
 namespace vkformer::cli {
 
 Result<SharedPicture> load_named_picture(const std::string& path) {
@@ -15,11 +17,9 @@ Json content_parts(const std::string& text, size_t pictures) {
   return parts;
 }
 
-Result<PicturePrompts> PicturePrompts::open(const TextGenerator& generator,
+Result<PicturePrompts> PicturePrompts::open(const std::string& placeholder,
                                             const std::string& model) {
-  const Result<std::string> placeholder = generator.picture_placeholder();
-  if (!placeholder) return placeholder.error();
-  PicturePrompts made(*placeholder);
+  PicturePrompts made(placeholder);
   Result<ChatTemplate> found = ChatTemplate::load(ModelSource::directory(model));
   if (found) {
     made.template_ = std::make_shared<ChatTemplate>(std::move(*found));
@@ -29,14 +29,13 @@ Result<PicturePrompts> PicturePrompts::open(const TextGenerator& generator,
   return made;
 }
 
-Result<PromptWithPictures> PicturePrompts::prompt(
-    const std::string& text, const std::vector<SharedPicture>& pictures) const {
-  PromptWithPictures made{text, {}};
-  for (const SharedPicture& picture : pictures) made.pictures.push_back(&picture->picture);
+Result<PromptWithPictures> PicturePrompts::prompt(const std::string& text,
+                                                  std::vector<const Picture*> pictures) const {
+  PromptWithPictures made{text, std::move(pictures)};
   if (!template_ || text.find(placeholder_) != std::string::npos) return made;
   Json message;
   message["role"] = "user";
-  message["content"] = content_parts(text, pictures.size());
+  message["content"] = content_parts(text, made.pictures.size());
   Result<std::string> rendered = template_->render_json(json_text(Json::array({message})));
   if (!rendered) return rendered.error();
   made.text = std::move(*rendered);

@@ -24,12 +24,14 @@ Json content_parts(const std::string& text, size_t pictures);
 // Writes prompts as one model wants them.
 class PicturePrompts {
  public:
-  // An error where the model reads no pictures. Without a chat template, texts stay as they are.
-  static Result<PicturePrompts> open(const TextGenerator& generator, const std::string& model);
+  // `placeholder` is what stands for a picture in a prompt of the model in that directory. Without
+  // a chat template, texts stay as they are.
+  static Result<PicturePrompts> open(const std::string& placeholder, const std::string& model);
 
-  // A text that has placeholders is the whole prompt; else it is what a user says.
+  // A text that has placeholders is the whole prompt; else it is what a user says. The pictures
+  // need to stay as long as the prompt.
   Result<PromptWithPictures> prompt(const std::string& text,
-                                    const std::vector<SharedPicture>& pictures) const;
+                                    std::vector<const Picture*> pictures) const;
 
  private:
   explicit PicturePrompts(std::string placeholder) : placeholder_(std::move(placeholder)) {}

@@ -25,6 +25,8 @@ struct NumberField {
 constexpr const char* kFields[] = {"id",
                                    "text",
                                    "ids",
+                                   "messages",
+                                   "pictures",
                                    "client",
                                    "max_new_tokens",
                                    "min_new_tokens",

@@ -14,6 +14,8 @@ namespace vkformer::cli {
 namespace {
 
 constexpr size_t kMostLines = 256;
+// Bytes of lines, beyond which the next one waits: pictures make long ones.
+constexpr size_t kMostLineQueueBytes = size_t{64} << 20;
 
 // Lines of stdin that were read and not taken yet. Reading stops while they are many, so that
 // whoever writes waits, too.
@@ -21,17 +23,36 @@ struct LineQueue {
   std::mutex lock;
   std::condition_variable changed;
   std::deque<std::string> lines;
+  size_t bytes = 0;  // of the lines
   bool ended = false;
   Status read;  // why the end came before that of stdin
 };
 
+// What stands for a line that is too long, whose text is of no use.
+constexpr std::string_view kTooLong = "\ntoo long";
+
+// A line that is too long is one client's mistake: the others go on.
+Result<bool> next_line(InputFile& input, std::string& line) {
+  Result<bool> read = input.read_line(line);
+  bool cut = false;
+  while (!read && line.size() == kMostLineBytes) {
+    cut = true;
+    read = input.read_line(line);
+  }
+  if (!cut || !read) return read;
+  line = kTooLong;
+  return true;
+}
+
 void read_lines(LineQueue& queue) {
   Result<InputFile> input = InputFile::standard_input();
   std::string line;
-  Result<bool> read = input ? input->read_line(line) : input.error();
-  for (; read && *read; read = input->read_line(line)) {
+  Result<bool> read = input ? next_line(*input, line) : input.error();
+  for (; read && *read; read = next_line(*input, line)) {
     std::unique_lock held(queue.lock);
-    queue.changed.wait(held, [&] { return queue.lines.size() < kMostLines; });
+    queue.changed.wait(
+        held, [&] { return queue.lines.size() < kMostLines && queue.bytes < kMostLineQueueBytes; });
+    queue.bytes += line.size();
     queue.lines.push_back(std::move(line));
     queue.changed.notify_all();
   }
@@ -89,8 +110,10 @@ class Server {
     if (texts_.idle() && held_.empty()) {
       queue_->changed.wait(held, [&] { return !queue_->lines.empty() || queue_->ended; });
     }
-    while (!queue_->lines.empty() && held_.size() < kMostLines) {
+    while (!queue_->lines.empty() && held_.size() < kMostLines &&
+           held_bytes_ < kMostLineQueueBytes) {
       read(queue_->lines.front());
+      queue_->bytes -= queue_->lines.front().size();
       queue_->lines.pop_front();
     }
     queue_->changed.notify_all();
@@ -98,6 +121,12 @@ class Server {
   }
 
   void read(const std::string& line) {
+    if (line == kTooLong) {
+      refuse(nullptr, {ErrorCode::kInvalidArgument,
+                       "[line] has more than " + std::to_string(kMostLineBytes) +
+                           " bytes, the limit of a request; give smaller pictures."});
+      return;
+    }
     if (line.find_first_not_of(" \t\r") == std::string::npos) return;
     Json fields = parse_json(line);
     if (!fields.is_object()) {
@@ -106,14 +135,17 @@ class Server {
     } else if (fields.contains("cancel")) {
       cancel(fields["cancel"]);
     } else {
-      held_.push_back(std::move(fields));
+      held_.push_back({std::move(fields), line.size()});
+      held_bytes_ += line.size();
     }
   }
 
   // One that still waits for room in the queue is taken out here.
   void cancel(const Json& id) {
     for (auto it = held_.begin(); it != held_.end(); ++it) {
-      if (!it->contains("id") || (*it)["id"] != id) continue;
+      if (!it->fields.contains("id") || it->fields["id"] != id) continue;
+      if (it == held_.begin()) front_waits_ = false;
+      held_bytes_ -= it->bytes;
       held_.erase(it);
       print_json({{"id", id}, {"event", "end"}, {"reason", "cancelled"}});
       return;
@@ -127,12 +159,18 @@ class Server {
   // requests of other clients do not wait with it.
   void submit_held() {
     while (!held_.empty()) {
-      const Status submitted = texts_.submit(held_.front());
+      const Json& fields = held_.front().fields;
+      // Its pictures are not decoded again in every step.
+      if (front_waits_ && !texts_.has_room(fields)) return;
+      const Status submitted = texts_.submit(fields);
       if (!submitted && submitted.error().code == ErrorCode::kQueueFull &&
-          !texts_.has_room(held_.front())) {
+          !texts_.has_room(fields)) {
+        front_waits_ = true;
         return;
       }
-      if (!submitted) refuse(held_.front().value("id", Json()), submitted.error());
+      front_waits_ = false;
+      if (!submitted) refuse(fields.value("id", Json()), submitted.error());
+      held_bytes_ -= held_.front().bytes;
       held_.pop_front();
     }
   }
@@ -146,7 +184,14 @@ class Server {
 
   BatchTexts texts_;
   std::shared_ptr<LineQueue> queue_;
-  std::deque<Json> held_;
+  // A request that the batch's queue has no room for yet, and the bytes of its line.
+  struct Held {
+    Json fields;
+    size_t bytes = 0;
+  };
+  std::deque<Held> held_;
+  size_t held_bytes_ = 0;
+  bool front_waits_ = false;  // whether its fields are valid, but the queue had no room
 };
 
 int run_serve(const CommonOptions& common, const BatchFlags& flags) {

@@ -174,6 +174,66 @@ TEST_SUITE("model") {
     vkf_batch_free(nullptr);
     vkf_updates_free(nullptr);
   }
+
+  TEST_CASE("a batch in C reads prompts with pictures beside texts") {
+    if (!have_test_device()) return;
+    const std::string folder = std::string(VKFORMER_SOURCE_DIR) + "/tests/tasks/golden/";
+    const std::string directory = folder + "prompts-smolvlm";
+    CBatch c;
+    c.load(directory);
+    vkf_batch_options options{};
+    options.rows = 2;
+    options.capacity = 128;
+    c.check(c.create(options));
+    vkf_source* files = nullptr;
+    c.check(vkf_source_directory(directory.c_str(), &files, c.error.get()));
+    const Owned<vkf_source> source(files, vkf_source_free);
+    vkf_image_prompts* made = nullptr;
+    c.check(vkf_image_prompts_load(c.model.get(), source.get(), &made, c.error.get()));
+    const Owned<vkf_image_prompts> reader(made, vkf_image_prompts_free);
+    CHECK(std::string(vkf_image_prompts_placeholder(reader.get())) == "<image>");
+    CHECK(vkf_image_prompts_placeholder(nullptr) == nullptr);
+    vkf_picture* loaded = nullptr;
+    c.check(vkf_picture_load((folder + "picture-0.png").c_str(), &loaded, c.error.get()));
+    const Owned<vkf_picture> picture(loaded, vkf_picture_free);
+    const vkf_picture* const pictures[] = {picture.get()};
+    const vkf_prompt prompt = {"<image>What is this?", pictures, 1};
+    vkf_tensors* read = nullptr;
+    c.check(vkf_image_prompts_read(reader.get(), &prompt, &read, c.error.get()));
+    const Owned<vkf_tensors> inputs(read, vkf_tensors_free);
+    const Json expected = read_json(directory + "/expected.json")["prompts"][0];
+    std::vector<int64_t> ids(expected["ids"].size());
+    c.check(vkf_tensors_get_ints(inputs.get(), "input_ids", ids.data(), ids.size(), c.error.get()));
+    CHECK(ids == expected["ids"].get<std::vector<int64_t>>());
+    vkf_generate_options settings{};
+    settings.struct_size = sizeof settings;
+    settings.set = VKF_SET_MAX_NEW_TOKENS;
+    settings.max_new_tokens = 8;
+    vkf_batch_request request{};
+    request.struct_size = sizeof request;
+    request.options = &settings;
+    request.inputs = inputs.get();
+    uint64_t number = 0, text = 0;
+    c.check(vkf_batch_submit(c.batch.get(), &request, &number, c.error.get()));
+    c.check(c.submit({4, 8, 15}, 6, &text));
+    const auto told = run_c(c);
+    CHECK(told.at(number).tokens == expected["generated"].get<std::vector<int64_t>>());
+    CHECK(told.at(text).tokens.size() == 6);
+    // Ids in both places are a mistake, and so is a reader of a model that reads no images.
+    request.prompt = {ids.data(), ids.size()};
+    CHECK(vkf_batch_submit(c.batch.get(), &request, &number, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    CHECK(c.message().find("[inputs] has input_ids") != std::string::npos);
+    const vkf_prompt wrong = {"a", nullptr, 1};
+    vkf_tensors* none = nullptr;
+    CHECK(vkf_image_prompts_read(reader.get(), &wrong, &none, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    vkf_image_prompts* no_reader = nullptr;
+    CBatch texts;
+    texts.load(folder + "judge");
+    CHECK(vkf_image_prompts_load(texts.model.get(), source.get(), &no_reader, c.error.get()) !=
+          VKF_OK);
+  }
 }
 
 }  // namespace vkformer::testing

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Tests of pictures in the prompts of `vkformer generate` and `vkformer chat`.
+"""Tests of pictures in the prompts of `vkformer generate`, `chat` and `serve`.
 
     pictures_test.py PROGRAM TASK_MODELS [unittest arguments]
 
 TASK_MODELS is tests/tasks/golden; its models prompts-* answer as transformers does."""
+import base64
 import json
 import os
 import shutil
@@ -158,6 +159,165 @@ class PicturesTest(unittest.TestCase):
         self.assertIn("lacks a file", self.chat("smolvlm", "/picture", code=1).stderr)
         result = run_on_device("chat", model("judge"), text="/picture " + model("picture-0.png"))
         self.assertNotEqual(result.returncode, 0)
+
+
+def data_url(picture):
+    with open(model(picture), "rb") as file:
+        return "data:image/png;base64," + base64.b64encode(file.read()).decode()
+
+
+def said(text, *urls):
+    """Messages of one user, in the notation of OpenAI's chat completions."""
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return [{"role": "user", "content": [*parts, {"type": "text", "text": text}]}]
+
+
+class ServePicturesTest(unittest.TestCase):
+    def serve(self, family, lines, *options):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        result = run_on_device("serve", model(f"prompts-{family}"), "--capacity", "256", *options, text=text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def ends(self, family, lines, *options):
+        return {e["id"]: e for e in self.serve(family, lines, *options) if e["event"] == "end"}
+
+    def requests(self, family):
+        """Requests with pictures, the ids that transformers answers with, and texts between them."""
+        lines, expected = [], {}
+        for i, entry in enumerate(prompts(family)):
+            urls = [data_url(name) for name in entry["pictures"]]
+            templated = family != "paligemma" and entry["prompt"] is not None
+            if not templated or entry["chat"]:
+                expected[f"p{i}"] = entry["generated"]
+                lines.append({"id": f"p{i}", "text": entry["text"], "pictures": urls})
+            if entry["chat"]:
+                expected[f"m{i}"] = entry["generated"]
+                lines.append({"id": f"m{i}", "messages": said(entry["text"], *urls)})
+            lines.append({"id": f"t{i}", "text": "What of it? " * (i + 1)})
+        return [dict(line, max_new_tokens=8) for line in lines], expected
+
+    def test_requests_with_pictures_among_texts_are_those_alone(self):
+        for family in FAMILIES:
+            lines, expected = self.requests(family)
+            self.assertGreater(len(expected), 1)
+            for options in (["--slots", "3", "--step-tokens", "5"], ["--slots", "2", "--no-prefix-cache"]):
+                ends = self.ends(family, lines, *options)
+                self.assertEqual(len(ends), len(lines))
+                for name, ids in expected.items():
+                    self.assertEqual(ends[name]["ids"], ids, (family, name, options))
+            for line in lines:
+                if not line["id"].startswith("t"):
+                    continue
+                result = run_on_device("generate", model(f"prompts-{family}"), line["text"], "--json",
+                                       "--beams", "1", "--max-new-tokens", "8")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(ends[line["id"]]["ids"], json.loads(result.stdout)["ids"], (family, line))
+                break
+
+    def test_prefixes_are_reused_for_the_same_pictures_alone(self):
+        one, other = data_url("picture-0.png"), data_url("picture-1.png")
+        lines = [{"id": i, "text": "What is this?", "pictures": [url], "max_new_tokens": 6}
+                 for i, url in enumerate([one, one, other, other, one])]
+        for family in ("llava", "gemma3", "paligemma"):
+            ends = self.ends(family, lines, "--slots", "1")
+            anew = self.ends(family, lines, "--slots", "1", "--no-prefix-cache")
+            tokens = [end["prompt_tokens"] for _, end in sorted(anew.items())]
+            reused = [end["reused_tokens"] for _, end in sorted(ends.items())]
+            self.assertEqual(reused, [0, tokens[1] - 1, 0, tokens[3] - 1, 0], family)
+            self.assertEqual(tokens[0], tokens[2])  # the same tokens
+            for i in range(5):
+                self.assertEqual(ends[i]["ids"], anew[i]["ids"], (family, i))
+            self.assertNotEqual(ends[1]["score"], ends[3]["score"], family)
+
+    def test_texts_of_pictures_come_as_they_are_written(self):
+        entry = prompts("smolvlm")[3]
+        line = {"id": 1, "messages": said(entry["text"], *map(data_url, entry["pictures"])), "max_new_tokens": 8}
+        events = self.serve("smolvlm", [line])
+        pieces = [e for e in events if e["event"] == "text"]
+        end = next(e for e in events if e["event"] == "end")
+        self.assertEqual(end["text"], entry["answer"])
+        self.assertGreater(len(pieces), 2)
+        self.assertTrue(end["text"].startswith("".join(e["text"] for e in pieces)))
+
+    def test_what_is_no_picture_is_refused(self):
+        url = data_url("picture-0.png")
+        png = url.split(",")[1]
+        texts = model("picture-0.png")
+        cases = [
+            ({"messages": said("a", "https://example.org/a.png")}, 400, "never opened"),
+            ({"messages": said("a", "file:///etc/passwd")}, 400, "never opened"),
+            ({"messages": said("a", texts)}, 400, "never opened"),
+            ({"text": "a", "pictures": [texts]}, 400, "[pictures.0] is '"),
+            ({"text": "a", "pictures": url}, 400, "a list of data URLs"),
+            ({"text": "a", "pictures": [7]}, 400, "must be a text"),
+            ({"text": "a", "pictures": ["data:text/plain;base64,AAAA"]}, 400, "no image in Base64"),
+            ({"text": "a", "pictures": ["data:image/png," + png]}, 400, "no image in Base64"),
+            ({"text": "a", "pictures": ["data:image/png;base64,"]}, 400, "multiple of 4"),
+            ({"text": "a", "pictures": ["data:image/png;base64,AAA"]}, 400, "multiple of 4"),
+            ({"text": "a", "pictures": ["data:image/png;base64,AA=A"]}, 400, "no digit of it"),
+            ({"text": "a", "pictures": ["data:image/png;base64,AAA\n"]}, 400, "no digit of it"),
+            ({"text": "a", "pictures": ["data:image/png;base64,AAB="]}, 400, "beyond the last byte"),
+            ({"text": "a", "pictures": ["data:image/png;base64,AAAA"]}, 400, "Picture [pictures.0]"),
+            ({"text": "a", "pictures": ["data:image/png;base64," + png[:100]]}, 400, "Picture [pictures.0]"),
+            ({"text": "a", "pictures": [url, url, url]}, 400, "(--max-pictures)"),
+            ({"text": "a <image>", "pictures": [url, url]}, 400, "1 placeholders <image>, but 2 pictures"),
+            ({"ids": [1], "pictures": [url]}, 400, "go with [text]"),
+            ({"text": "a", "messages": said("a")}, 400, "one of the three"),
+            ({"messages": []}, 400, "at least one message"),
+            ({"messages": [{"role": "user"}]}, 400, "[messages.0]"),
+            ({"messages": [{"role": "user", "content": 3}]}, 400, "[messages.0.content]"),
+            ({"messages": [{"role": "user", "content": ["a"]}]}, 400, "[messages.0.content.0]"),
+            ({"messages": [{"role": "user", "content": [{"type": "audio"}]}]}, 400, "[messages.0.content.0]"),
+            ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": url}]}]}, 400,
+             "[image_url], an object"),
+            ({"messages": [{"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": url, "detail": "high"}}]}]}, 400, "must be 'auto'"),
+            ({"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "x": 1}]}]}, 400, "'x'"),
+        ]
+        lines = [dict(fields, id=i, max_new_tokens=2) for i, (fields, _, _) in enumerate(cases)]
+        lines.append({"id": "good", "text": "a", "pictures": [url, url], "max_new_tokens": 2})
+        events = self.serve("llava", lines, "--max-pictures", "2")
+        refused = {e["id"]: e for e in events if e["event"] == "refused"}
+        for i, (_, status, part) in enumerate(cases):
+            self.assertIn(i, refused, cases[i])
+            self.assertEqual(refused[i]["status"], status, refused[i])
+            self.assertIn(part, refused[i]["error"])
+        self.assertEqual([e["reason"] for e in events if e["event"] == "end"], ["finished"])
+
+    def test_pictures_are_measured_before_they_are_decoded(self):
+        small, large = data_url("picture-0.png"), data_url("picture-1.png")  # 500 and 1,024 pixels
+        lines = [{"id": i, "text": "a", "pictures": urls, "max_new_tokens": 2}
+                 for i, urls in enumerate([[small], [large], [small, small]])]
+        events = self.serve("llava", lines, "--max-picture-pixels", "1000")
+        refused = [e for e in events if e["event"] == "refused"]
+        self.assertEqual([(e["id"], e["status"]) for e in refused], [(1, 400)])
+        self.assertIn("1000 in all", refused[0]["error"])
+        size = os.path.getsize(model("picture-0.png"))
+        events = self.serve("llava", lines, "--max-picture-bytes", str(size))
+        refused = {e["id"]: e for e in events if e["event"] == "refused"}
+        self.assertEqual({(e["id"], e["status"]) for e in refused.values()}, {(1, 400), (2, 400)})
+        self.assertIn("bytes", refused[2]["error"])
+
+    def test_a_line_that_is_too_long_is_refused_alone(self):
+        lines = [{"id": 0, "text": "a" * (1 << 24)}, {"id": 1, "text": "a", "max_new_tokens": 2}]
+        events = self.serve("llava", lines)
+        self.assertEqual((events[0]["event"], events[0]["status"]), ("refused", 400))
+        self.assertIn("16777216 bytes", events[0]["error"])
+        self.assertEqual([e["reason"] for e in events if e["event"] == "end"], ["finished"])
+
+    def test_models_that_read_no_pictures_say_so(self):
+        url = data_url("picture-0.png")
+        lines = [{"id": 0, "text": "a", "pictures": [url]}, {"id": 1, "text": "a", "max_new_tokens": 2}]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        result = run_on_device("serve", model("judge"), "--capacity", "64", text=text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual((events[0]["event"], events[0]["status"]), ("refused", 501))
+        self.assertIn("reads no images", events[0]["error"])
+        captions = run_on_device("serve", model("captions"), text="")
+        self.assertNotEqual(captions.returncode, 0)
+        self.assertIn("by its encoder", captions.stderr)
 
 
 if __name__ == "__main__":

@@ -123,6 +123,22 @@ TEST_SUITE("cpu") {
     refuse_picture(bmp, ErrorCode::kInvalidArgument, "16384");
   }
 
+  TEST_CASE("picture: a caller's limit of pixels holds for every kind of file") {
+    for (const auto& [bound_name, tensor] : golden_pictures()) {
+      const auto& name = bound_name;
+      if (!name.starts_with("file.")) continue;
+      CAPTURE(name);
+      const auto whole = Picture::decode(tensor.bytes, name);
+      REQUIRE(whole.ok());
+      const int64_t pixels = int64_t{whole->width()} * whole->height();
+      CHECK(Picture::decode(tensor.bytes, name, pixels).ok());
+      const auto refused = Picture::decode(tensor.bytes, name, pixels - 1);
+      REQUIRE_FALSE(refused.ok());
+      CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+      CHECK(contains(refused.error().message, std::to_string(pixels - 1) + " in all"));
+    }
+  }
+
   TEST_CASE("picture: other content is named") {
     refuse_picture("", ErrorCode::kInvalidFile, "empty");
     refuse_picture("hello", ErrorCode::kUnsupported, "not known");

@@ -71,7 +71,7 @@ TEST_SUITE("cpu") {
       CHECK(facts.max_target == 64);
       CHECK(facts.prompts == ModelFacts::Prompts::kRounded);
       const bool at_once = std::string(name) == "paligemma";
-      CHECK(facts.slots == (at_once ? ModelFacts::Slots::kNo : ModelFacts::Slots::kYes));
+      CHECK(facts.slots == (at_once ? ModelFacts::Slots::kAfterPrompt : ModelFacts::Slots::kYes));
     }
   }
 

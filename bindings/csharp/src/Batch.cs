@@ -5,6 +5,45 @@ using Vkformer.Interop;
 
 namespace Vkformer
 {
+    /// <summary>Prompts with images as tensors, for a model that is loaded already. Read may be called from any
+    /// thread.</summary>
+    public sealed unsafe class ImagePrompts : NativeObject<VkfImagePromptsHandle>
+    {
+        /// <summary>`source` has the model's files.</summary>
+        public ImagePrompts(Model model, Source source)
+        {
+            if (model == null) throw new ArgumentNullException("model");
+            if (source == null) throw new ArgumentNullException("source");
+            VkfImagePromptsHandle made;
+            Library.Check(Native.vkf_image_prompts_load(model.Handle, source.Handle, out made, Library.Error));
+            Handle = made;
+        }
+
+        /// <summary>What stands for an image in a prompt, such as "&lt;image&gt;".</summary>
+        public string Placeholder
+        {
+            get
+            {
+                string text = Utf8.Read(Native.vkf_image_prompts_placeholder(Handle));
+                GC.KeepAlive(this);
+                return text;
+            }
+        }
+
+        /// <summary>Tensors with "input_ids" (1,T) and those of the images, for Batch.Submit and Session.Generate. A
+        /// text without placeholders has its images before it.</summary>
+        public Tensors Read(string text, IReadOnlyList<Image> images)
+        {
+            using (var arena = new Arena())
+            {
+                var prompt = new vkf_prompt { text = arena.Text(text), pictures = arena.Handles(ModelTask.Handles(images)), picture_count = (UIntPtr)images.Count };
+                VkfTensorsHandle made;
+                Library.Check(Native.vkf_image_prompts_read(Handle, &prompt, out made, Library.Error));
+                return new Tensors(made);
+            }
+        }
+    }
+
     /// <summary>Requests that join and leave a running batch. Submit and Cancel may be called from any thread, also
     /// while another one steps.</summary>
     public sealed unsafe class Batch : NativeObject<VkfBatchHandle>
@@ -25,12 +64,26 @@ namespace Vkformer
         /// <summary>The request's number. Status.QueueFull: take steps, then submit it again.</summary>
         public ulong Submit(long[] prompt, GenerateOptions options = null, string client = null)
         {
+            if (prompt == null) throw new ArgumentNullException("prompt");
+            return Submit(prompt, null, options, client);
+        }
+
+        /// <summary>The same of a prompt with images, as ImagePrompts.Read gives it.</summary>
+        public ulong Submit(Tensors prompt, GenerateOptions options = null, string client = null)
+        {
+            if (prompt == null) throw new ArgumentNullException("prompt");
+            return Submit(new long[0], prompt, options, client);
+        }
+
+        private ulong Submit(long[] prompt, Tensors inputs, GenerateOptions options, string client)
+        {
             using (var arena = new Arena())
             {
                 var request = new vkf_batch_request
                 {
                     struct_size = (uint)sizeof(vkf_batch_request), prompt = arena.Ids(prompt), client = arena.Text(client),
-                    options = options == null ? null : arena.Put(options.Fill(arena))
+                    options = options == null ? null : arena.Put(options.Fill(arena)),
+                    inputs = arena.HoldIfAny(inputs == null ? null : inputs.Handle)
                 };
                 ulong number;
                 Library.Check(Native.vkf_batch_submit(Handle, &request, &number, Library.Error));

@@ -110,6 +110,7 @@ internal static unsafe class Tests
         Run("threads", Threads);
         Run("callbacks", Callbacks);
         Run("batches", Batches);
+        Run("batches with images", BatchesWithImages);
         Run("attention maps", Maps);
         Run("operators and measuring", OperatorsAndMeasuring);
         Run("loading", Loading);
@@ -619,6 +620,30 @@ internal static unsafe class Tests
             while (!batch.Idle) foreach (BatchUpdate update in batch.Step()) last = update.State;
             Same(last, Vkf.VKF_REQUEST_CANCELLED, "state");
             Check(batch.Counters.NewTokens >= 10, "counters");
+        }
+    }
+
+    private static void BatchesWithImages()
+    {
+        using (var model = new Model(device, Task("prompts-smolvlm")))
+        using (var source = new Source(Task("prompts-smolvlm")))
+        using (var prompts = new ImagePrompts(model, source))
+        using (var picture = new Image(Task("picture-0.png")))
+        using (var session = new Session(model))
+        using (var batch = new Batch(model, new BatchOptions { Rows = 2, Capacity = 128 }))
+        {
+            Same(prompts.Placeholder, "<image>", "placeholder");
+            using (Tensors inputs = prompts.Read("<image>What is this?", new[] { picture }))
+            {
+                var options = new GenerateOptions { MaxNewTokens = 8, Beams = 1 };
+                ulong shown = batch.Submit(inputs, options);
+                batch.Submit(new long[] { 4, 8, 15 }, options);
+                var found = new List<long>();
+                while (!batch.Idle) foreach (BatchUpdate update in batch.Step()) if (update.Request == shown) found.AddRange(update.Tokens);
+                long[] ids = inputs.Ints("input_ids");
+                Check(session.Generate(inputs, options)[0][0].Ids.Skip(ids.Length).SequenceEqual(found), "as alone");
+            }
+            Throws<VkformerException>(() => prompts.Read("a <image>", new Image[0]));
         }
     }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every class of the package beneath load()."""
+import json
 import math
 import tempfile
 import unittest
@@ -334,6 +335,27 @@ class Sessions(unittest.TestCase):
                 batch.submit([3], adapters=wrong, **settings)
         with self.assertRaises(TypeError):
             vkformer.Model(folder / "base", DEVICE, request_adapters=[folder / "first"])
+
+    def test_batches_with_images(self):
+        folder = TASKS / "prompts-smolvlm"
+        entry = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["prompts"][0]
+        model = vkformer.Model(folder, DEVICE)
+        prompts = vkformer.ImagePrompts(model, folder)
+        self.assertEqual(prompts.placeholder, "<image>")
+        inputs = prompts.read("<image>What is this?", [TASKS / "picture-0.png"])
+        self.assertEqual(list(inputs["input_ids"][0]), entry["ids"])
+        batch = vkformer.Batch(model, rows=2, capacity=128)
+        shown = batch.submit(inputs, max_new_tokens=8)
+        text = batch.submit([4, 8, 15], max_new_tokens=4)
+        tokens = {shown: [], text: []}
+        while not batch.idle:
+            for update in batch.step():
+                tokens[update.request] += update.tokens
+        self.assertEqual(tokens[shown], entry["generated"])
+        found = vkformer.Session(model).generate(inputs, beams=1, max_new_tokens=8)[0][0]
+        self.assertEqual(found.ids, entry["ids"] + entry["generated"])
+        with self.assertRaises(vkformer.VkformerError):
+            prompts.read("a <image>", [])
 
     def test_batches(self):
         spear = vkformer.Model(SPEAR, DEVICE)

@@ -26,7 +26,7 @@ from .models import (Family, FileReader, Load, MemoryNeeds, Model, ModelInfo, Pa
 from .operators import (OperatorCosts, OperatorTensor, RecordedOperator, conformance, conformance_page,
                         operator_names, run_operator)
 from .sessions import (Advance, Batch, BatchCounters, Counters, FrameEstimate, FrameProgress, FrameScheduler,
-                       PassBuffer, Session, Update)
+                       ImagePrompts, PassBuffer, Session, Update)
 from .streams import Stream
 from .tasks import (Answer, Chat, Detection, Entity, Filled, Generated, Label, Pipeline, Ranked, Task, Transcript, Word,
                     load)

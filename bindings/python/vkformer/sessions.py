@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from . import _c
-from ._calls import Handle, Keep, call, fill, get, ids_of, make, plain, read, split_options, text_array, to_text
-from .media import ImageProcessor
-from .models import Caught, Model, session_sizes
+from ._calls import (Handle, Keep, call, fill, get, ids_of, make, plain, read, split_options, text_array, to_bytes,
+                     to_text)
+from .media import ImageLike, ImageProcessor, handle_array, image_of
+from .models import Caught, Model, session_sizes, source_of
 from .tensors import ArrayLike, Tensors, dtype_name, tensors_of
 
 Inputs = Union[Tensors, Mapping[str, ArrayLike]]
@@ -411,6 +412,33 @@ class BatchCounters:
     cache_bytes: int
 
 
+class ImagePrompts(Handle):
+    """Prompts with images as tensors, for a model that is loaded already; `files` are those of the model,
+    as Model() takes them.
+
+    >>> prompts = ImagePrompts(model, directory)
+    >>> number = batch.submit(prompts.read("What is this?", [image]), max_new_tokens=8)
+    """
+
+    _kind = "vkf_image_prompts"
+
+    def __init__(self, model: Model, files: Any) -> None:
+        self._adopt(make("vkf_image_prompts_load", model, source_of(files)))
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for an image in a prompt, such as "<image>"."""
+        return to_text(call("vkf_image_prompts_placeholder", self)) or ""
+
+    def read(self, text: str, images: Sequence[ImageLike] = ()) -> Tensors:
+        """Tensors with "input_ids" (1,T) and those of the images. A text without placeholders has its images
+        before it. For Batch.submit(), and for Session.generate()."""
+        with Keep() as keep:
+            array = handle_array([image_of(image) for image in images], "vkf_picture", keep)
+            prompt = _c.types["vkf_prompt"](to_bytes(text, "text"), array, len(images))
+            return Tensors._of(make("vkf_image_prompts_read", self, ctypes.byref(prompt)))
+
+
 class Batch(Handle):
     """Requests that join and leave a running batch. Options: rows, capacity, step_tokens, waiting,
     waiting_of_client, running_of_client, forget, draft_tokens, lookup, context, sinks, draft (a Model), source.
@@ -431,12 +459,16 @@ class Batch(Handle):
             made = fill("vkf_batch_options", options, keep, "Batch()")
             self._adopt(make("vkf_batch_create", model, ctypes.byref(made)))
 
-    def submit(self, prompt: Iterable[int], *, client: str | None = None, **options: Any) -> int:
+    def submit(self, prompt: Iterable[int] | Inputs, *, client: str | None = None, **options: Any) -> int:
         """The request's number. QueueFullError: take steps, then submit it again. Options as
-        Session.generate() has them."""
+        Session.generate() has them. A prompt with images is what ImagePrompts.read() gives."""
         number = ctypes.c_uint64()
         with Keep() as keep:
-            given: dict[str, Any] = {"prompt": prompt, "client": client}
+            given: dict[str, Any] = {"client": client}
+            if isinstance(prompt, (Mapping, Tensors)):
+                given["inputs"] = tensors_of(prompt)
+            else:
+                given["prompt"] = prompt
             if options:
                 given["options"] = generate_options(options, None, Caught(), keep, "submit()")
             made = fill("vkf_batch_request", given, keep, "submit()")

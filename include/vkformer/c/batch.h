@@ -5,6 +5,7 @@
 
 #include "vkformer/c/generation.h"
 #include "vkformer/c/model.h"
+#include "vkformer/c/tensors.h"
 #include "vkformer/c/values.h"
 
 #ifdef __cplusplus
@@ -37,6 +38,10 @@ typedef struct vkf_batch_request {
   vkf_ids prompt;                       // or the input of an encoder-decoder
   const vkf_generate_options* options;  // null: the model's own, with one beam
   const char* client;                   // the client that asks; null: none in particular
+  // Of a decoder that reads images: the tensors of the images in the prompt. What
+  // vkf_image_prompts_read gives has the prompt as well, as input_ids (1, T); `prompt` is then
+  // empty. Null: none.
+  const vkf_tensors* inputs;
 } vkf_batch_request;
 enum {
   VKF_REQUEST_RUNS = 0,

@@ -1,4 +1,5 @@
-// c/picture_tasks.h: tasks that give something for each pixel of a picture: depths, masks.
+// c/picture_tasks.h: tasks that give something for each pixel of a picture: depths, masks; and
+// prompts with pictures as a batch reads them.
 // The rules of the C interface are in vkformer.h.
 #ifndef VKFORMER_C_PICTURE_TASKS_H
 #define VKFORMER_C_PICTURE_TASKS_H
@@ -33,6 +34,20 @@ VKFORMER_API vkf_status vkf_task_depth(vkf_task* task, const vkf_picture* pictur
 VKFORMER_API vkf_status vkf_task_segment(vkf_task* task, const vkf_picture* picture,
                                          const vkf_mask_prompt* prompts, size_t count, int32_t top,
                                          vkf_tensors** tensors, vkf_error* error);
+
+// Prompts with pictures as tensors, for a model that is loaded already; see image_prompt_reader.h.
+typedef struct vkf_image_prompts vkf_image_prompts;
+// The source has the model's files. [any]
+VKFORMER_API vkf_status vkf_image_prompts_load(const vkf_model* model, const vkf_source* source,
+                                               vkf_image_prompts** reader, vkf_error* error);
+VKFORMER_API void vkf_image_prompts_free(vkf_image_prompts* reader);
+// What stands for a picture in a prompt, such as "<image>"; null of a null reader. [any]
+VKFORMER_API const char* vkf_image_prompts_placeholder(const vkf_image_prompts* reader);
+// Tensors with "input_ids" (1, T) and those of the pictures, for vkf_batch_submit and
+// vkf_session_generate_from. [any]
+VKFORMER_API vkf_status vkf_image_prompts_read(const vkf_image_prompts* reader,
+                                               const vkf_prompt* prompt, vkf_tensors** tensors,
+                                               vkf_error* error);
 
 #ifdef __cplusplus
 }

@@ -14,10 +14,9 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
     : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {
   facts_.rolling = block_.embedding.positions.empty() ? ModelFacts::Rolling::kFree
                                                       : ModelFacts::Rolling::kInTable;
-  // A prompt that sees itself both ways is one pass, and no row of steps.
   const bool at_once =
       block_.pictures && block_.pictures->spans() == PicturePrompt::Spans::kPrompts;
-  facts_.slots = at_once ? ModelFacts::Slots::kNo : ModelFacts::Slots::kYes;
+  facts_.slots = at_once ? ModelFacts::Slots::kAfterPrompt : ModelFacts::Slots::kYes;
   if (!block_.stack.states.any()) return;
   facts_.states = ModelFacts::States::kYes;
   facts_.rolling = ModelFacts::Rolling::kNo;
