@@ -66,9 +66,11 @@ uint parent_of(uint slot) { return parents[slot >> 2u][slot & 3u]; }
 void step_channel(uint first_slot, uint channel) {
   float past[kTaps];  // the last one is unused
   const uint parent = VKF_PARENT_LINE(parent_of(first_slot));
+  const bool fresh = parent == VKF_LINE_FRESH;
   for (uint k = 0u; k + 1u < kTaps; ++k) {
-    past[k] =
-        parent == VKF_LINE_FRESH ? 0.0 : states[(parent * (kTaps - 1u) + k) * p.channels + channel];
+    const uint from = fresh ? 0u : parent * (kTaps - 1u);
+    const float left = states[(from + k) * p.channels + channel];
+    past[k] = fresh ? 0.0 : left;
   }
   uint slot = first_slot;
   do {
@@ -81,7 +83,8 @@ void step_channel(uint first_slot, uint channel) {
     const uint position = state.position - VKF_SLOT_START(entry);
     const uint line = VKF_SLOT_ROW(entry) * p.lines + position % p.lines;
     for (uint k = 0u; k + 1u < kTaps; ++k) {
-      past[k] = k + 2u < kTaps ? past[min(k + 1u, kTaps - 1u)] : value;
+      const float next = past[min(k + 1u, kTaps - 1u)];
+      past[k] = k + 2u < kTaps ? next : value;
       states[(line * (kTaps - 1u) + k) * p.channels + channel] = past[k];
     }
     slot = VKF_NEXT_SLOT(parent_of(slot));
@@ -145,8 +148,11 @@ void main() {
       float sum = bias_of(channel);
       for (uint k = 0u; k < kTaps; ++k) {
         const uint back = kTaps - 1u - k;
-        if (token < back || !kept(item, token - back)) continue;
-        sum += taps[k * p.channels + channel] * input_of(row - back, channel);
+        const bool inside = token >= back;
+        const uint from = inside ? back : 0u;
+        const bool taken = kept(item, token - from);
+        const float added = sum + taps[k * p.channels + channel] * input_of(row - from, channel);
+        sum = inside && taken ? added : sum;
       }
       value = output_of(row, channel, sum);
 #if VKF_PROMPT

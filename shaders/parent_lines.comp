@@ -36,9 +36,12 @@ void main() {
   bool continued = false;
   if (p.runs != 0u) {
     for (uint other = 0u; other < state.live_slots; ++other) {
-      if (row_of(other) != row) continue;
-      if (position_of(other) == position + 1u) next = other;
-      if (position_of(other) + 1u == position) continued = true;
+      const bool own = row_of(other) == row;
+      const uint at = position_of(other);
+      const bool follows = at == position + 1u;
+      const bool precedes = at + 1u == position;
+      next = own && follows ? other : next;
+      continued = continued || (own && precedes);
     }
   }
   uint line = VKF_LINE_CONTINUED;
