@@ -23,6 +23,8 @@ layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Bias { float bias[]; };
 layout(binding = 2) writeonly buffer Routes { uint routes[]; };
 
+// Loops over shared arrays are not to be unrolled: some compilers take the array's length for their
+// count.
 shared uint keys[kMostExperts];  // what experts are chosen by; 0: cannot be
 shared uint group_keys[kMostExpertGroups];
 shared uint chosen[kMostChoices];
@@ -43,7 +45,7 @@ float score_of(float x) { return kSigmoid != 0u ? sigmoid_of(x) : exp_below_top(
 // The two best of a group, added.
 uint group_key(uint group, uint size) {
   uvec2 best = uvec2(0u);
-  for (uint i = group * size; i < (group + 1u) * size; ++i) {
+  [[dont_unroll]] for (uint i = group * size; i < (group + 1u) * size; ++i) {
     best = keys[i] > best.x ? uvec2(keys[i], best.x) : uvec2(best.x, max(best.y, keys[i]));
   }
   return order_key(value_of_key(best.x) + value_of_key(best.y));
@@ -53,17 +55,17 @@ uint group_key(uint group, uint size) {
 void drop_groups() {
   const uint size = p.experts / p.groups;
   barrier();
-  for (uint g = gl_LocalInvocationID.x; g < p.groups; g += kLocalSize) {
+  [[dont_unroll]] for (uint g = gl_LocalInvocationID.x; g < p.groups; g += kLocalSize) {
     group_keys[g] = group_key(g, size);
   }
   barrier();
-  for (uint g = gl_LocalInvocationID.x; g < p.groups; g += kLocalSize) {
+  [[dont_unroll]] for (uint g = gl_LocalInvocationID.x; g < p.groups; g += kLocalSize) {
     uint better = 0u;
-    for (uint o = 0u; o < p.groups; ++o) {
+    [[dont_unroll]] for (uint o = 0u; o < p.groups; ++o) {
       if (is_better(uvec2(group_keys[o], o), uvec2(group_keys[g], g))) ++better;
     }
     if (better < p.kept_groups) continue;
-    for (uint i = g * size; i < (g + 1u) * size; ++i) keys[i] = 0u;
+    [[dont_unroll]] for (uint i = g * size; i < (g + 1u) * size; ++i) keys[i] = 0u;
   }
   barrier();
 }
@@ -76,16 +78,18 @@ void main() {
   float all = 1.0;
   if (kSigmoid == 0u) {
     top = uintBitsToFloat(0xff800000u);
-    for (uint i = lane; i < p.experts; i += kLocalSize) {
+    [[dont_unroll]] for (uint i = lane; i < p.experts; i += kLocalSize) {
       const float x = logits[base + i];
       top = x > top ? x : top;
     }
     top = workgroup_max(top);
     all = 0.0;
-    for (uint i = lane; i < p.experts; i += kLocalSize) all += exp_below_top(logits[base + i]);
+    [[dont_unroll]] for (uint i = lane; i < p.experts; i += kLocalSize) {
+      all += exp_below_top(logits[base + i]);
+    }
     all = workgroup_sum(all);
   }
-  for (uint i = lane; i < p.experts; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = lane; i < p.experts; i += kLocalSize) {
     float choice = logits[base + i];
     if (kSigmoid != 0u) choice = sigmoid_of(choice);
     if (kBiased != 0u) {
@@ -97,7 +101,7 @@ void main() {
 
   keep_best(false, no_best(), p.experts);
   float sum = 0.0;
-  for (uint k = 0u; k < p.choices; ++k) {
+  [[dont_unroll]] for (uint k = 0u; k < p.choices; ++k) {
     const uint expert = next_best(p.experts).y;
     const float score = score_of(logits[base + expert]);
     sum += score;
@@ -109,7 +113,7 @@ void main() {
   barrier();
   const float divisor = kNormalize != 0u ? sum + p.least_sum : all;
   const uint entries = p.choices + p.always;
-  for (uint k = lane; k < entries; k += kLocalSize) {
+  [[dont_unroll]] for (uint k = lane; k < entries; k += kLocalSize) {
     const uint at = 2u * (row * entries + k);
     const bool picked = k < p.choices;
     const uint expert = picked ? chosen[k] : p.experts + k - p.choices;

@@ -41,13 +41,15 @@ float elu_plus_one(float value) { return value > 0.0 ? value + 1.0 : exp_nonposi
 // What the lanes' values of a row come to: their maximum, or their sum.
 float row_peak(uint r) {
   float highest = kLowestFloat;
-  for (uint i = 0u; i < kLocalSize; ++i) highest = keep_max(highest, lane_tile[r * kLocalSize + i]);
+  [[dont_unroll]] for (uint i = 0u; i < kLocalSize; ++i) {
+    highest = keep_max(highest, lane_tile[r * kLocalSize + i]);
+  }
   return highest;
 }
 
 float row_sum(uint r) {
   float sum = 0.0;
-  for (uint i = 0u; i < kLocalSize; ++i) sum += lane_tile[r * kLocalSize + i];
+  [[dont_unroll]] for (uint i = 0u; i < kLocalSize; ++i) sum += lane_tile[r * kLocalSize + i];
   return sum;
 }
 
@@ -64,7 +66,7 @@ void copy_values(uint unit, uint to) {
 // x' of the tile's tokens; zeros for those beyond the last and for masked ones.
 void load_rows(uint unit, uint first, uint tokens, bool keys) {
   const float scale = kMap == VKF_MAP_FAVOR ? p.scale : 1.0;
-  for (uint i = gl_LocalInvocationID.x; i < kRows * kWidth; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < kRows * kWidth; i += kLocalSize) {
     const uint token = first + i / kWidth;
     const bool read = token < tokens && (!keys || is_kept(unit / p.heads, token));
     const uint at = keys ? element_of(p.k, unit, token) : element_of(p.q, unit, token);
@@ -148,7 +150,7 @@ void main() {
   [[unroll]] for (uint r = 0u; r < kRows; ++r) lane_tile[r * kLocalSize + lane] = highest[r];
   barrier();
   if (keys) {
-    for (uint r = lane; r < rows; r += kLocalSize) {
+    [[dont_unroll]] for (uint r = lane; r < rows; r += kLocalSize) {
       const float peak = kMap == VKF_MAP_FAVOR ? row_peak(r) : 0.0;
       const bool kept = is_kept(unit / p.heads, first + r);
       f[to + (r + 1u) * line - 1u] = kept ? peak : negative_infinity();
@@ -158,7 +160,7 @@ void main() {
   }
   if (kMap == VKF_MAP_ELU) return;
   // Queries know their c: the row's own. An invocation reads what it wrote itself.
-  for (uint r = 0u; r < rows; ++r) {
+  [[dont_unroll]] for (uint r = 0u; r < rows; ++r) {
     const float peak = row_peak(r);
     float sum = 0.0;
     for (uint n = lane; n < p.features; n += kLocalSize) {

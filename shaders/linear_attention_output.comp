@@ -38,7 +38,7 @@ float total[kRows];
 void load_queries(uint base, uint rows, uint n0) {
   if (kDirect != 0u) return;
   barrier();
-  for (uint i = gl_LocalInvocationID.x; i < kRows * kTile; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < kRows * kTile; i += kLocalSize) {
     const uint n = n0 + i % kTile;
     const bool read = i / kTile < rows && n < p.features;
     query_tile[i] = read ? f[base + i / kTile * p.features + n] : 0.0;
@@ -57,7 +57,7 @@ void add_state(uint queries, uint rows, uint state) {
   for (uint n0 = 0u; n0 < p.features; n0 += kTile) {
     load_queries(queries, rows, n0);
     const uint count = min(kTile, p.features - n0);
-    for (uint n = 0u; n < count; ++n) {
+    [[dont_unroll]] for (uint n = 0u; n < count; ++n) {
       const uint row = state + (n0 + n) * line;
       const float one = states[row + kValueWidth];
       float v[kColumns];
@@ -80,7 +80,7 @@ void weigh_key(uint queries, uint rows, uint key, bool inside, float peak) {
   for (uint n0 = 0u; n0 < p.features; n0 += kTile) {
     load_queries(queries, rows, n0);
     const uint count = min(kTile, p.features - n0);
-    for (uint n = 0u; n < count; ++n) {
+    [[dont_unroll]] for (uint n = 0u; n < count; ++n) {
       float value = inside ? f[key + n0 + n] : 0.0;
       const bool one = kHasOne != 0u && n0 + n + 1u == p.features;
       if (kFades != 0u && !one) value = exp_nonpositive(value - peak);
@@ -105,7 +105,7 @@ void add_chunk(uint queries, uint rows, uint first, uint query, uint unit, float
     const uint own = tile + gl_LocalInvocationID.x;
     weigh_key(queries, rows, keys + own * (p.features + 1u), own < end, peak);
     const uint count = min(kLocalSize, end - tile);
-    for (uint j = 0u; j < count; ++j) {
+    [[dont_unroll]] for (uint j = 0u; j < count; ++j) {
       if (seen_tile[j] == 0u) continue;
       const uint row = values + (tile + j) * p.v.row_stride;
       float v[kColumns];

@@ -42,13 +42,15 @@ float chunk_peak(uint base, uint first, uint end) {
   }
   feature_tile[gl_LocalInvocationID.x] = highest;
   barrier();
-  for (uint i = 0u; i < kLocalSize; ++i) highest = keep_max(highest, feature_tile[i]);
+  [[dont_unroll]] for (uint i = 0u; i < kLocalSize; ++i) {
+    highest = keep_max(highest, feature_tile[i]);
+  }
   barrier();
   return highest;
 }
 
 void load_features(uint base, uvec2 keys, uint n0, float peak) {
-  for (uint i = gl_LocalInvocationID.x; i < kTile * kFeatures; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < kTile * kFeatures; i += kLocalSize) {
     const uint j = keys.x + i / kFeatures;
     const uint n = n0 + i % kFeatures;
     float value = 0.0;
@@ -88,7 +90,7 @@ void main() {
       barrier();
     }
     const uint keys = min(kTile, end - tile);
-    for (uint j = 0u; j < keys; ++j) {
+    [[dont_unroll]] for (uint j = 0u; j < keys; ++j) {
       if (!is_kept(item, tile + j)) continue;
       const uint row = from + (tile + j) * p.v.row_stride;
       const uint key = base + (tile + j) * p.f_token_stride;

@@ -17,6 +17,7 @@
 //           state_scan_full__f32_none_f32_subgroup FEATURES subgroup
 //           state_scan_prompt__f32_none_f32_subgroup FEATURES subgroup DEFINES VKF_PROMPT=1
 //           state_scan_step__f32_none_f32_subgroup FEATURES subgroup DEFINES VKF_STEP=1
+#extension GL_EXT_control_flow_attributes : require
 #include "state_scan.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_STATE_SCAN_CONSTANTS)
@@ -93,13 +94,13 @@ void stage(uint row, uint count, uint head) {
   const uint lane = gl_LocalInvocationID.x;
   const uint shared_head = head / p.sharing * kWidth;
   barrier();
-  for (uint i = lane; i < count * kPadded; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = lane; i < count * kPadded; i += kLocalSize) {
     const uint at = (row + i / kPadded) * p.width + shared_head + i % kPadded;
     const bool inside = i % kPadded < kWidth;
     keys[i] = inside ? x[at + p.k_offset] : 0.0;
     queries[i] = inside ? x[at + p.q_offset] : 0.0;
   }
-  for (uint t = lane; t < count; t += kLocalSize) {
+  [[dont_unroll]] for (uint t = lane; t < count; t += kLocalSize) {
     const uint at = (row + t) * p.width + head;
     const float raw = softplus_any(x[at + p.a_offset] + rates[p.heads + head]);
     const float rate = kDelta != 0u ? raw : between(raw, p.least_rate, p.most_rate);
@@ -110,7 +111,7 @@ void stage(uint row, uint count, uint head) {
   }
   barrier();
   if (kNormed == 0u) return;
-  for (uint i = lane; i < 2u * count; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = lane; i < 2u * count; i += kLocalSize) {
     const uint t = i >> 1u;
     float squares = 0.0;
     for (uint e = 0u; e < kWidth; ++e) {
@@ -222,7 +223,9 @@ void main() {
   for (uint t0 = 0u; t0 < count; t0 += kTokens) {
     const uint staged = min(kTokens, count - t0);
     stage(first + t0, staged, head);
-    for (uint t = 0u; t < staged; ++t) take_row(first + t0 + t, t, head, index, part, lane);
+    [[dont_unroll]] for (uint t = 0u; t < staged; ++t) {
+      take_row(first + t0 + t, t, head, index, part, lane);
+    }
   }
   if (kStore != 0u) store_state(line, head, index, part);
 #endif

@@ -24,14 +24,12 @@ VKF_CONSTANTS(VKF_TOKEN_SAMPLE_CONSTANTS)
 layout(push_constant) uniform Params { SampleParams p; };
 layout(binding = 0) readonly buffer Scores { float scores[]; };
 layout(binding = 1) readonly buffer Logits { float logits[]; };
-// Four storage buffers at most, as Vulkan promises: the first stage hands the settings on in
-// `draws`.
+// Four storage buffers at most: the first stage hands the settings on in `draws`.
 #ifdef VKF_FIRST_STAGE
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
 #else
-layout(binding = 2) writeonly buffer Candidates {
-  uint candidates[];
-};  // where every score is given (slots, V)
+// Where every score is given: (slots, V).
+layout(binding = 2) writeonly buffer Candidates { uint candidates[]; };
 #endif
 layout(binding = 3) coherent buffer Draws { uint draws[]; };
 layout(std140, binding = 4) uniform State {
@@ -162,7 +160,7 @@ void collect_digit(uint stage) {
   const uint lane = gl_LocalInvocationID.x;
   for (uint b = lane; b < VKF_DRAW_DIGITS; b += kLocalSize) bins[b] = draws[bins_at(stage) + b];
   barrier();
-  for (uint i = lane; i < kBinsOfRun; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = lane; i < kBinsOfRun; i += kLocalSize) {
     uint sum = 0u;
     for (uint b = 0u; b < kBinsOfRun; ++b) sum += bins[i * kBinsOfRun + b];
     runs[i] = sum;
@@ -278,16 +276,21 @@ void find_token(uint stage, uint turn) {
   place -= counted_before;
   const uint stretch = (count + kLocalSize - 1u) / kLocalSize;
   const uint end = min(count, (lane + 1u) * stretch);
-  uint own = 0u;
-  for (uint i = lane * stretch; i < end; ++i) own += counts(first + i, ties);
-  lane_sums[lane] = own;
-  barrier();
-  uint before = 0u;
-  for (uint i = 0u; i < lane; ++i) before += lane_sums[i];
-  if (before > place || place - before >= own) return;
-  for (uint i = lane * stretch; i < end && before <= place; ++i) {
-    before += counts(first + i, ties);
-    if (before > place) take(first + i, ties);
+  // First over all of a stretch, and then up to the place, so that `counts` is compiled once.
+  uint sum = 0u, until = VKF_NO_TOKEN;
+  [[dont_unroll]] for (uint pass = 0u; pass < 2u; ++pass) {
+    [[dont_unroll]] for (uint i = lane * stretch; i < end && sum <= until; ++i) {
+      sum += counts(first + i, ties);
+      if (sum > until) take(first + i, ties);
+    }
+    if (pass != 0u) break;
+    lane_sums[lane] = sum;
+    barrier();
+    uint before = 0u;
+    [[dont_unroll]] for (uint i = 0u; i < lane; ++i) before += lane_sums[i];
+    if (before > place || place - before >= sum) return;
+    sum = before;
+    until = place;
   }
 }
 

@@ -124,6 +124,11 @@ constexpr bool has_supers(MatrixFormat format) {
   return block_traits(format).super_words > 0;
 }
 
+// Has a block two scales for a column, one for each 16 steps?
+constexpr bool has_scales_of_16(MatrixFormat format) {
+  return has_supers(format) && block_traits(format).scale_words == 4;
+}
+
 // Do they share what multiplies their minima, too?
 constexpr bool super_minima(MatrixFormat format) {
   return block_traits(format).super_words == 64;

@@ -15,9 +15,12 @@ KernelId dot_variant(const DeviceCaps& caps, KernelId dot8, KernelId plain) {
 }
 
 // Passes of equal height.
-uint32_t rows_of_dots(const DeviceCaps& caps, uint32_t m) {
+uint32_t rows_of_dots(const DeviceCaps& caps, uint32_t m, MatrixFormat format) {
   const bool software = caps.device_class == DeviceClass::kSoftware;
-  const uint32_t most = software ? kMostFewRows : std::min(caps.gpu.matmul_rows, kMostFewRows);
+  const uint32_t of_format =
+      has_scales_of_16(format) ? caps.gpu.matmul_dot_rows_of_16 : caps.gpu.matmul_dot_rows;
+  const uint32_t most =
+      software ? kMostFewRows : std::min({caps.gpu.matmul_rows, of_format, kMostFewRows});
   return ceil_div(m, ceil_div(m, most));
 }
 
@@ -25,11 +28,14 @@ uint32_t most_invocations(const DeviceCaps& caps) {
   return std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
 }
 
-// Two quads of every invocation and row in 16 KiB of shared memory.
+// Two quads of every invocation and row in 16 KiB of shared memory, with as many rows as any
+// format.
 bool dots_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t invocations = uint32_t{c.lanes} * c.slices;
   return invocations > 0 && invocations <= most_invocations(caps) &&
-         2u * rows_of_dots(caps, std::min(c.max_rows, kMostFewRows)) * invocations * 16u <= 16384u;
+         2u * rows_of_dots(caps, std::min(c.max_rows, kMostFewRows), MatrixFormat::kQ8) *
+                 invocations * 16u <=
+             16384u;
 }
 
 bool bytes_take(const MatmulCall& call, const MatmulChoice&) {
@@ -39,7 +45,7 @@ bool bytes_take(const MatmulCall& call, const MatmulChoice&) {
 
 void launch_dots(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t) {
   const MatmulParams& p = call.problem.params;
-  const uint32_t rows = rows_of_dots(call.caps, p.m);
+  const uint32_t rows = rows_of_dots(call.caps, p.m, call.problem.format);
   const uint32_t lanes = choice.lanes;
   d.kernel = dot_variant(call.caps, KernelId::matmul_dots__i8_blocks_f32_dot8,
                          KernelId::matmul_dots__i8_blocks_f32);

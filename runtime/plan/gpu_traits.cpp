@@ -8,9 +8,19 @@ constexpr uint32_t kMesa =
 constexpr uint32_t kAmd = 0x1002, kApple = 0x106b, kArm = 0x13b5, kBroadcom = 0x14e4;
 constexpr uint32_t kImagination = 0x1010, kIntel = 0x8086, kNvidia = 0x10de, kQualcomm = 0x5143;
 
-constexpr GpuTraits kOfApple{.matmul_block = 64, .attention_queries = 2};
+// 64 registers of an invocation.
+constexpr GpuTraits kOf64Registers{.matmul_block = 32,
+                                   .matmul_packed_block = 32,
+                                   .matmul_rows = 2,
+                                   .matmul_packed_rows = 1,
+                                   .matmul_dot_rows = 1,
+                                   .matmul_dot_rows_of_16 = 1,
+                                   .attention_queries = 1};
+constexpr GpuTraits kOfApple{
+    .matmul_block = 64, .matmul_dot_rows = 2, .matmul_dot_rows_of_16 = 2, .attention_queries = 2};
 constexpr std::string_view kWhyApple =
-    "128 registers of an invocation: blocks of 128 spill, and swap 265 of them a step";
+    "128 registers of an invocation: blocks of 128 spill, and swap 265 of them a step; 4 rows of "
+    "integer products spill 43";
 
 // What the compilers of Mesa 26.2 report for the kernels (docs/gpus.md), which were compiled, not
 // run, but where a row says so. Drivers that are not Mesa's are taken to have as many registers,
@@ -30,25 +40,26 @@ constexpr GpuTraitsRow kRows[] = {
      "instructions"},
     {kIntel,
      "",
-     {.matmul_block = 64, .matmul_packed_block = 32, .attention_queries = 2},
+     {.matmul_block = 64,
+      .matmul_packed_block = 32,
+      .matmul_packed_rows = 3,
+      .matmul_dot_rows = 2,
+      .matmul_dot_rows_of_16 = 1,
+      .attention_queries = 2},
      "128 registers of a thread: blocks of 128 spill 150 of them, blocks of 64 of packed weights "
      "9, "
-     "6 rows a pass 38"},
+     "6 rows a pass 38, 4 of packed weights 11 and of integer products 77"},
     {kApple, "", kOfApple, kWhyApple},
     {kMesa, "Honeykrisp", kOfApple, kWhyApple},
     {kQualcomm,
      "",
-     {.matmul_block = 64, .attention_sums = 16},
-     "blocks of 128 spill 5 registers on Adreno 660; workgroups of 64 and 2 queries leave 4 waves"},
-    {kArm,
-     "",
-     {.matmul_block = 32, .matmul_rows = 2, .attention_queries = 1},
-     "64 registers of an invocation: blocks of 64 spill"},
-    {kBroadcom,
-     "",
-     {.matmul_block = 32, .matmul_rows = 2, .attention_queries = 1},
-     "64 registers of an invocation"},
-    {kImagination, "", {.matmul_block = 32, .matmul_rows = 2, .attention_queries = 1}, "unknown"},
+     {.matmul_block = 64, .matmul_dot_rows = 2, .matmul_dot_rows_of_16 = 2, .attention_sums = 16},
+     "blocks of 128 spill 5 registers on Adreno 660; workgroups of 64 and 2 queries leave 4 waves; "
+     "4 rows of integer products spill 105"},
+    {kArm, "", kOf64Registers,
+     "64 registers of an invocation: blocks of 64 spill, and 2 rows of packed weights 40"},
+    {kBroadcom, "", kOf64Registers, "64 registers of an invocation"},
+    {kImagination, "", kOf64Registers, "unknown"},
 };
 
 }  // namespace

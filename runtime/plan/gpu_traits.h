@@ -12,7 +12,11 @@ struct GpuTraits {
   uint32_t matmul_block = 128;  // rows and columns of a block of matmul_tiled, at most
   // The same where weights are stored in blocks, which take registers until they are unpacked.
   uint32_t matmul_packed_block = 128;
-  uint32_t matmul_rows = 4;  // rows of a pass of matmul_rows, at most
+  uint32_t matmul_rows = 4;         // rows of a pass of matmul_rows, at most
+  uint32_t matmul_packed_rows = 4;  // the same where weights are stored in blocks
+  // Rows of a pass of matmul_dots, at most, and where a weight's scales are of 16 steps of K each.
+  uint32_t matmul_dot_rows = 4;
+  uint32_t matmul_dot_rows_of_16 = 4;
   // Runs of 4 steps of K that matmul_rows loads together where it has one row: with more of them
   // under way it waits less often, and needs more registers.
   uint32_t matmul_ahead = 1;

@@ -13,7 +13,10 @@ shared uvec2 best_scratch[128];
 // No element: below every key that order_key gives.
 uvec2 no_best() { return uvec2(0u, 0xffffffffu); }
 
-bool is_better(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
+// By a selection: compilers make branches of || and &&.
+bool is_better(uvec2 a, uvec2 b) { return mix(a.x > b.x, a.y < b.y, a.x == b.x); }
+
+uvec2 choose(bool condition, uvec2 yes, uvec2 no) { return mix(no, yes, bvec2(condition)); }
 
 // The best over the workgroup, the same for every invocation.
 uvec2 workgroup_best(uvec2 best) {

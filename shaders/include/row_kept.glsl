@@ -11,16 +11,16 @@ uvec2 kept_0, kept_1, kept_2, kept_3;  // best first; no_best() where there is n
 // `last`.
 void keep_best(bool limited, uvec2 last, uint count) {
   kept_0 = kept_1 = kept_2 = kept_3 = no_best();
-  for (uint i = gl_LocalInvocationID.x; i < count; i += kLocalSize) {
+  [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < count; i += kLocalSize) {
     const uvec2 candidate = candidate_at(i);
     if ((!limited || is_better(last, candidate)) && is_better(candidate, kept_3)) {
       const bool first = is_better(candidate, kept_0);
       const bool second = is_better(candidate, kept_1);
       const bool third = is_better(candidate, kept_2);
-      kept_3 = third ? kept_2 : candidate;
-      kept_2 = second ? kept_1 : third ? candidate : kept_2;
-      kept_1 = first ? kept_0 : second ? candidate : kept_1;
-      kept_0 = first ? candidate : kept_0;
+      kept_3 = choose(third, kept_2, candidate);
+      kept_2 = choose(second, kept_1, choose(third, candidate, kept_2));
+      kept_1 = choose(first, kept_0, choose(second, candidate, kept_1));
+      kept_0 = choose(first, candidate, kept_0);
     }
   }
 }

@@ -150,6 +150,7 @@ Status plan(const Options& options, const DeviceCaps& caps, PlannedPipelines& pl
   }
   planned.add_rows(caps);
   planned.add_models(caps);
+  planned.add_precisions(caps);
   if (options.choices) planned.add_choices(caps);
   if (!options.benchmark) planned.add_checks(caps);
   return {};
@@ -221,7 +222,8 @@ int main(int count, char** list) {
       "bench` plan on a device, and runs none. The device: VKFORMER_TEST_DEVICE, "
       "VKFORMER_TEST_TIER, VKFORMER_TEST_LIMITS.");
   app.add_option("--only", options.only, "kernels whose names have this part");
-  app.add_flag("--benchmark", options.benchmark, "the benchmark's rows and models alone");
+  app.add_flag("--benchmark", options.benchmark,
+               "the benchmark's rows and models alone, and products with weights of every format");
   app.add_flag("--reproducible", options.reproducible, "the rows in reproducible precision alone");
   app.add_flag("--choices", options.choices,
                "its models also with the blocks, rows and queries that other vendors get");

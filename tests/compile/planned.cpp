@@ -37,6 +37,7 @@ void PlannedPipelines::add(const PlanOrigin& origin, const Plan& plan) {
     one.benchmark |= origin.benchmark;
     one.chosen |= origin.chosen;
     one.model |= origin.model;
+    one.estimated |= origin.estimated;
     one.reproducible |= d.reproducible;
   }
 }
@@ -46,9 +47,9 @@ void PlannedPipelines::refuse(const PlanOrigin& origin, const Error& error) {
   std::fprintf(stderr, "REFUSED %s: %s\n", origin.what.c_str(), error.message.c_str());
 }
 
-void PlannedPipelines::add_row(const DeviceCaps& caps, const OperatorRow& row,
-                               Precision precision) {
-  const PlanOrigin origin{std::string(row.op) + ", " + row.model, true, true};
+void PlannedPipelines::add_row(const DeviceCaps& caps, const OperatorRow& row, Precision precision,
+                               bool estimated) {
+  const PlanOrigin origin{std::string(row.op) + ", " + row.model, true, true, false, estimated};
   const auto made = make_operator_graph(row);
   if (!made) {
     refuse(origin, made.error());
@@ -60,7 +61,26 @@ void PlannedPipelines::add_row(const DeviceCaps& caps, const OperatorRow& row,
 }
 
 void PlannedPipelines::add_rows(const DeviceCaps& caps, Precision precision) {
-  for (const OperatorRow& row : operator_rows()) add_row(caps, row, precision);
+  for (const OperatorRow& row : operator_rows()) {
+    add_row(caps, row, precision, precision == Precision::kF32);
+  }
+}
+
+void PlannedPipelines::add_precisions(const DeviceCaps& caps) {
+  add_rows(caps, Precision::kF16);
+  for (size_t i = 0; i < choice_names<WeightFormat>().size(); ++i) {
+    const auto format = static_cast<WeightFormat>(i);
+    if (format == WeightFormat::kAsStored) continue;
+    const std::string call = std::string("gemm/") + choice_name(format);
+    for (const char* rows : {"1", "4", "48", "512"}) {
+      const std::string inputs = std::string("A=") + rows + ",768 B=768,768";
+      const std::string what = call + ", " + rows + " rows";
+      for (const Precision precision : {Precision::kF32, Precision::kF16, Precision::kInt8}) {
+        add_row(caps, {"matmul", what.c_str(), call.c_str(), "{}", inputs.c_str()}, precision,
+                false);
+      }
+    }
+  }
 }
 
 Status PlannedPipelines::add_row(const DeviceCaps& caps, const std::string& text,

@@ -25,6 +25,7 @@ struct PlannedPipeline {
   // The planner takes it for this device by itself, not only where a check asks for another way.
   bool chosen = false;
   bool model = false;         // so is the pass of one of the benchmark's models
+  bool estimated = false;     // the model of time goes by it
   bool reproducible = false;  // Dispatch::reproducible
 
   // "local_size=64 rows=1"; a value without a name in the kernel's list has its number.
@@ -37,6 +38,7 @@ struct PlanOrigin {
   bool benchmark = false;
   bool chosen = false;
   bool model = false;
+  bool estimated = true;
 };
 
 class PlannedPipelines {
@@ -48,6 +50,9 @@ class PlannedPipelines {
   void refuse(const PlanOrigin& origin, const Error& error);
   // Everything that the rows of `vkformer bench operators` need.
   void add_rows(const DeviceCaps& caps, Precision precision = Precision::kF32);
+  // The same in halves, and products of 1 to 512 rows with weights of every format in every
+  // precision, which the rows lack.
+  void add_precisions(const DeviceCaps& caps);
   // What one operator needs: "matmul; gemm/f16; {}; A=1,768 B=768,768", as the rows have it.
   Status add_row(const DeviceCaps& caps, const std::string& text, Precision precision);
   // Everything that the passes of one model need; each is for the part of the model that needs it
@@ -68,7 +73,8 @@ class PlannedPipelines {
 
  private:
   void add_models(const DeviceCaps& caps, bool chosen);
-  void add_row(const DeviceCaps& caps, const OperatorRow& row, Precision precision);
+  void add_row(const DeviceCaps& caps, const OperatorRow& row, Precision precision,
+               bool estimated = true);
 
   std::string only_;
   std::map<std::pair<KernelId, std::vector<uint32_t>>, size_t> places_;

@@ -82,6 +82,7 @@ Result<PlannedPipeline> read_pipeline(const JsonRef& json, const RecordedPipelin
   VKF_ASSIGN(one.benchmark, json.boolean_or("benchmark", false));
   VKF_ASSIGN(one.chosen, json.boolean_or("chosen", false));
   VKF_ASSIGN(one.model, json.boolean_or("model", false));
+  VKF_ASSIGN(one.estimated, json.boolean_or("estimated", true));
   one.uses = 1;
   return one;
 }
@@ -115,7 +116,8 @@ Status write_recording(const std::string& path, const VulkanDevice& device,
                                  {"flops", one.flops},
                                  {"benchmark", one.benchmark},
                                  {"chosen", one.chosen},
-                                 {"model", one.model}});
+                                 {"model", one.model},
+                                 {"estimated", one.estimated}});
   }
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   return replace_file(path, std::vector{std::as_bytes(std::span(text))});

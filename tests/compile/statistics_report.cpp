@@ -26,7 +26,8 @@ Json pipeline_json(const PlannedPipeline& planned) {
           {"uses", planned.uses},
           {"benchmark", planned.benchmark},
           {"chosen", planned.chosen},
-          {"model", planned.model}};
+          {"model", planned.model},
+          {"estimated", planned.estimated}};
 }
 
 void set(Json& json, const char* name, const std::optional<double>& value) {

@@ -19,7 +19,10 @@ TEST_SUITE("cpu") {
       CHECK((t.matmul_block == 32 || t.matmul_block == 64 || t.matmul_block == 128));
       CHECK((t.matmul_packed_block == 32 || t.matmul_packed_block == 64 ||
              t.matmul_packed_block == 128));
-      CHECK((t.matmul_rows >= 1 && t.matmul_rows <= 8));
+      for (const uint32_t rows :
+           {t.matmul_rows, t.matmul_packed_rows, t.matmul_dot_rows, t.matmul_dot_rows_of_16}) {
+        CHECK((rows >= 1 && rows <= 8));
+      }
       CHECK((t.attention_queries == 1 || t.attention_queries == 2 || t.attention_queries == 4));
       CHECK(gpu_traits(row.vendor, std::string(row.driver_part)) == t);
     }
