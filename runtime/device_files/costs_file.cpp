@@ -13,7 +13,7 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kCostsTitle = "vkformer costs 1 of 0.1.0";
+constexpr const char* kCostsTitle = "vkformer costs 1 of 0.2.0";
 constexpr uintmax_t kMostCostsBytes = uintmax_t{1} << 21;
 constexpr double kMostMicroseconds = 1e9;
 constexpr double kMostWork = 1e18;  // operations

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kDemotionTitle = "vkformer demoted kernels 1 of 0.1.0";
+constexpr const char* kDemotionTitle = "vkformer demoted kernels 1 of 0.2.0";
 constexpr uintmax_t kMostDemotionBytes = 65536;
 
 Error unusable_demotions(const std::string& why) {

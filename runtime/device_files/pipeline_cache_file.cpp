@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'V', 'K', 'F', 'P', 'I', 'P', 'E', '1'};
-constexpr uint32_t kLibraryVersion = 0x000100;  // 0.1.0
+constexpr uint32_t kLibraryVersion = 0x000200;  // 0.2.0
 constexpr uint64_t kMaxPayload = 256ull << 20;  // bytes; no driver's cache of ours comes near
 
 // Fixed-size fields only, without padding; compared byte by byte.

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTuningTitle = "vkformer tuning 1 of 0.1.0";
+constexpr const char* kTuningTitle = "vkformer tuning 1 of 0.2.0";
 constexpr uintmax_t kMostTuningBytes = 16384;
 constexpr size_t kMostChoices = 64;
 
