@@ -1,0 +1,30 @@
+// The examples of the headers' reference, one function for each subject. The text between
+// "//! [names]" and "//! [end]" is shown beside the functions that it names.
+//
+// Threading: one thread. Lifetime: an example keeps nothing; files go to Setting::scratch.
+#pragma once
+
+#include <vkformer/device.h>
+
+#include <string>
+
+// What the examples work with.
+struct Setting {
+  vkformer::Device device;
+  std::string models;   // the project's folder models/
+  std::string goldens;  // small models of many families: tests/golden/
+  std::string tasks;    // models with vocabularies, pictures and recordings: tests/tasks/golden/
+  std::string scratch;  // an empty folder for files
+};
+
+// Success if `holds`, else an error that names what was expected.
+vkformer::Status expect(bool holds, const std::string& what);
+
+vkformer::Status show_device(const Setting& setting);
+vkformer::Status show_model(const Setting& setting);
+vkformer::Status show_session(const Setting& setting);
+vkformer::Status show_slices(const Setting& setting);
+vkformer::Status show_tasks(const Setting& setting);
+vkformer::Status show_tensor(const Setting& setting);
+vkformer::Status show_tokenizer(const Setting& setting);
+vkformer::Status show_values(const Setting& setting);

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Every public function of the headers is shown by an example of samples/reference, which the program
+reference_examples runs.
+
+    reference_test.py SOURCE_DIRECTORY [--write] [unittest arguments]
+
+Functions without an example yet are listed in reference_missing.txt; --write lists them anew. The list may only
+shrink: a new function needs an example."""
+import sys
+import unittest
+from pathlib import Path
+
+SOURCE = Path()
+MISSING = Path(__file__).resolve().parent / "reference_missing.txt"
+MOST_MISSING = 413
+
+
+def tool():
+    sys.path.insert(0, str(SOURCE / "tools"))
+    import reference_examples
+    return reference_examples
+
+
+def known():
+    """All public functions, by name."""
+    headers = sorted((SOURCE / "include" / "vkformer").rglob("*.h"))
+    return {name for header in headers for _, name in tool().functions(header.read_text(encoding="utf-8"))}
+
+
+class Parser(unittest.TestCase):
+    def names(self, text):
+        return list(tool().functions(text))
+
+    def test_functions_and_their_lines(self):
+        self.assertEqual(self.names("namespace a {\n// f(x)\nint f(int x);\n\nstd::vector<int> g(\n    int) const;\n}\n"),
+                         [(2, "f"), (4, "g")])
+
+    def test_members_are_public_or_not(self):
+        text = ("class [[nodiscard]] A {\n int hidden();\n public:\n  A();\n  ~A();\n  A(A&&) = default;\n"
+                "  static int make(std::function<int(int)> f = {});\n  int get() const { return x_; }\n"
+                "  A& operator=(A&&);\n  explicit operator bool() const;\n private:\n  int off();\n  int x_ = f(1);\n};\n")
+        self.assertEqual([name for _, name in self.names(text)], ["A::make", "A::get"])
+
+    def test_values_are_no_functions(self):
+        text = ("struct A {\n  std::function<int(int)> call = nullptr;\n  enum class B { kA, kB } b = B::kA;\n"
+                "  int (*pointer)(int);\n  T map = {};\n  int f();\n};\ntypedef void (*g)(void);\nusing H = int(int);\n")
+        self.assertEqual([name for _, name in self.names(text)], ["A::f"])
+
+
+class Examples(unittest.TestCase):
+    def test_every_function_is_shown(self):
+        missing = known() - set(tool().shown())
+        listed = MISSING.read_text(encoding="utf-8").split()
+        self.assertEqual(sorted(missing - set(listed)), [], "These functions have no example in samples/reference. "
+                         "Add one; its marker names the function.")
+        self.assertEqual(sorted(set(listed) - missing), [], f"These are shown or gone. Take them off {MISSING.name}.")
+        self.assertLessEqual(len(listed), MOST_MISSING, f"{MISSING.name} may only shrink.")
+        self.assertEqual(listed, sorted(set(listed)))
+
+    def test_markers_name_functions(self):
+        functions = known()
+        for file, line, names, text in tool().examples():
+            where = f"{file.name}:{line}"
+            for name in names:
+                self.assertIn(name, functions, where)
+            self.assertRegex(text, r"^(//|/\*) [A-Z]", f"{where}: a comment says what the example does")
+            self.assertLessEqual(len(text.splitlines()), 18, f"{where} is too long for an example")
+
+    def test_examples_are_in_the_program(self):
+        built = (SOURCE / "samples" / "reference" / "CMakeLists.txt").read_text(encoding="utf-8").split()
+        for file, line, _, _ in tool().examples():
+            self.assertIn(file.name, [name.rstrip(")") for name in built], f"{file.name}:{line}")
+
+    def test_comments_get_their_examples(self):
+        header = SOURCE / "include" / "vkformer" / "device.h"
+        text = header.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        inserted = tool().comments_of_examples(text)
+        create = next(n for n in inserted if "create(" in lines[n])
+        self.assertIn("/// @par Example", inserted[create][0])
+        self.assertTrue(any("Device::create" in line for line in inserted[create]))
+
+
+if __name__ == "__main__":
+    SOURCE = Path(sys.argv.pop(1)).resolve()
+    if "--write" in sys.argv:
+        MISSING.write_text("".join(f"{name}\n" for name in sorted(known() - set(tool().shown()))), encoding="utf-8")
+        sys.exit()
+    unittest.main()
