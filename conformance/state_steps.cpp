@@ -48,7 +48,10 @@ StateSteps::StateSteps(int64_t rows, uint32_t beams, uint32_t lines, int64_t slo
 CheckCase StateSteps::start() const {
   CheckCase made;
   made.op.graph.set_step(u32(slots_));
-  made.live_slots = u32(static_cast<int64_t>(live()));
+  // All steps are dispatched for as many slots; each step's state says which of them are live.
+  size_t most = 0;
+  for (const StateStep& step : steps_) most = std::max(most, step.rows.size());
+  made.live_slots = u32(static_cast<int64_t>(most));
   return made;
 }
 

@@ -30,6 +30,7 @@ class StateSteps {
   Result<Bound> bind(CheckCase& made, size_t step) const;
   // Rows (1, T, W) of x[step] (slots, W) that slot `slot` of the last step has seen, its own last.
   Array seen(const std::vector<Array>& x, size_t slot) const;
+  // Slots that are live in the last step; in others there may be more.
   size_t live() const { return steps_.back().rows.size(); }
 
  private:
