@@ -22,6 +22,7 @@ vkformer::Status expect(bool holds, const std::string& what);
 
 vkformer::Status show_device(const Setting& setting);
 vkformer::Status show_model(const Setting& setting);
+vkformer::Status show_pictures(const Setting& setting);
 vkformer::Status show_session(const Setting& setting);
 vkformer::Status show_slices(const Setting& setting);
 vkformer::Status show_tasks(const Setting& setting);

@@ -21,9 +21,9 @@ namespace {
 using Show = vkformer::Status (*)(const Setting& setting);
 
 const std::vector<std::pair<const char*, Show>> kSubjects = {
-    {"values", show_values}, {"tensor", show_tensor},       {"device", show_device},
-    {"model", show_model},   {"session", show_session},     {"slices", show_slices},
-    {"tasks", show_tasks},   {"tokenizer", show_tokenizer},
+    {"values", show_values}, {"tensor", show_tensor},     {"device", show_device},
+    {"model", show_model},   {"pictures", show_pictures}, {"session", show_session},
+    {"slices", show_slices}, {"tasks", show_tasks},       {"tokenizer", show_tokenizer},
 };
 
 int run(const Setting& setting) {

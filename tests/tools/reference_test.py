@@ -12,7 +12,7 @@ from pathlib import Path
 
 SOURCE = Path()
 MISSING = Path(__file__).resolve().parent / "reference_missing.txt"
-MOST_MISSING = 413
+MOST_MISSING = 412
 
 
 def tool():
