@@ -14,14 +14,8 @@ KernelId dot_variant(const DeviceCaps& caps, KernelId dot8, KernelId plain) {
   return caps.dot8() && !caps.is_demoted(dot8) ? dot8 : plain;
 }
 
-// Passes of equal height.
-uint32_t rows_of_dots(const DeviceCaps& caps, uint32_t m, MatrixFormat format) {
-  const bool software = caps.device_class == DeviceClass::kSoftware;
-  const uint32_t of_format =
-      has_scales_of_16(format) ? caps.gpu.matmul_dot_rows_of_16 : caps.gpu.matmul_dot_rows;
-  const uint32_t most =
-      software ? kMostFewRows : std::min({caps.gpu.matmul_rows, of_format, kMostFewRows});
-  return ceil_div(m, ceil_div(m, most));
+uint32_t most_rows(const DeviceCaps& caps, MatrixFormat format) {
+  return has_scales_of_16(format) ? caps.gpu.matmul_dot_rows_of_16 : caps.gpu.matmul_dot_rows;
 }
 
 uint32_t most_invocations(const DeviceCaps& caps) {
@@ -33,7 +27,7 @@ uint32_t most_invocations(const DeviceCaps& caps) {
 bool dots_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t invocations = uint32_t{c.lanes} * c.slices;
   return invocations > 0 && invocations <= most_invocations(caps) &&
-         2u * rows_of_dots(caps, std::min(c.max_rows, kMostFewRows), MatrixFormat::kQ8) *
+         2u * rows_of_pass(caps, std::min(c.max_rows, kMostFewRows), caps.gpu.matmul_dot_rows) *
                  invocations * 16u <=
              16384u;
 }
@@ -45,7 +39,7 @@ bool bytes_take(const MatmulCall& call, const MatmulChoice&) {
 
 void launch_dots(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t) {
   const MatmulParams& p = call.problem.params;
-  const uint32_t rows = rows_of_dots(call.caps, p.m, call.problem.format);
+  const uint32_t rows = rows_of_pass(call.caps, p.m, most_rows(call.caps, call.problem.format));
   const uint32_t lanes = choice.lanes;
   d.kernel = dot_variant(call.caps, KernelId::matmul_dots__i8_blocks_f32_dot8,
                          KernelId::matmul_dots__i8_blocks_f32);

@@ -22,20 +22,11 @@ KernelId rows_kernel(const MatmulCall& call) {
                              KernelId::matmul_rows__f32_blocks_f32});
 }
 
-// Passes of equal height. A software device has room for all rows in its vector registers.
-uint32_t rows_of_pass(const DeviceCaps& caps, uint32_t m, MatrixFormat format) {
-  const bool software = caps.device_class == DeviceClass::kSoftware;
-  const uint32_t of_format = in_blocks(format) ? caps.gpu.matmul_packed_rows : kMostFewRows;
-  const uint32_t most =
-      software ? kMostFewRows : std::min({caps.gpu.matmul_rows, of_format, kMostFewRows});
-  return ceil_div(m, ceil_div(m, most));
-}
-
 bool rows_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t most = std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
   // Two quads of every invocation and row in 16 KiB of shared memory.
   return c.lanes > 0 && c.slices > 0 && uint32_t{c.lanes} * c.slices <= most &&
-         2u * rows_of_pass(caps, std::min(c.max_rows, kMostFewRows), MatrixFormat::kF32) * c.lanes *
+         2u * rows_of_pass(caps, std::min(c.max_rows, kMostFewRows), kMostFewRows) * c.lanes *
                  c.slices * 16u <=
              16384u;
 }
@@ -46,7 +37,9 @@ bool rows_take(const MatmulCall& call, const MatmulChoice&) {
 
 void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t) {
   const MatmulParams& p = call.problem.params;
-  const uint32_t rows = rows_of_pass(call.caps, p.m, call.problem.format);
+  const bool packed = in_blocks(call.problem.format);
+  const uint32_t most = packed ? call.caps.gpu.matmul_packed_rows : kMostFewRows;
+  const uint32_t rows = rows_of_pass(call.caps, p.m, most);
   const uint32_t lanes = choice.lanes;
   const uint32_t slices = choice.slices;
   d.kernel = rows_kernel(call);
@@ -173,6 +166,13 @@ void launch_units(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
 }
 
 }  // namespace
+
+uint32_t rows_of_pass(const DeviceCaps& caps, uint32_t m, uint32_t most) {
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  const uint32_t rows =
+      software ? kMostFewRows : std::min({caps.gpu.matmul_rows, most, kMostFewRows});
+  return ceil_div(m, ceil_div(m, rows));
+}
 
 const MatmulStrategyRow& strategy_row(MatmulStrategy strategy) {
   static constexpr MatmulStrategyRow kRowsRow{rows_run, rows_take, launch_rows};

@@ -38,6 +38,10 @@ inline bool can_run(const MatmulChoice& choice, const DeviceCaps& caps) {
 inline constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
 inline constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
 
+// Rows of each of the passes, of equal height, that take m rows, at most `most` a pass. A software
+// device has room for all rows in its vector registers.
+uint32_t rows_of_pass(const DeviceCaps& caps, uint32_t m, uint32_t most);
+
 // Whether halves are multiplied where a strategy has kernels for it. A few rows wait for memory, so
 // that halves would gain nothing there.
 inline bool multiplies_halves(const MatmulProblem& problem, const DeviceCaps& caps,
