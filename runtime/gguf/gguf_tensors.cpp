@@ -1,6 +1,7 @@
 #include "gguf/gguf_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -87,13 +88,11 @@ std::optional<PatternMatch> match_pattern(std::string_view pattern, std::string_
 
 std::optional<GgufPlace> place_by_rule(const GgufName& rule, std::string_view name) {
   if (rule.use == GgufUse::kIgnored) return std::nullopt;
-  // What is a whole name here has the ending of weights in files.
-  for (const std::string_view ending : {std::string_view(".weight"), std::string_view(".bias")}) {
+  for (std::string_view ending : {std::string_view(".weight"), std::string_view(".bias")}) {
+    if (rule.whole) ending = {};
+    if (!name.ends_with(ending)) continue;
     std::string_view stem = name;
-    if (!rule.whole) {
-      if (!name.ends_with(ending)) continue;
-      stem.remove_suffix(ending.size());
-    }
+    stem.remove_suffix(ending.size());
     const auto match = match_pattern(rule.to, stem);
     if (!match) return std::nullopt;
     GgufPlace place{.name = replaced(rule.from, kLayer, match->layer) + std::string(ending),
@@ -121,7 +120,8 @@ class Collector {
   Status add(const std::string& name, const GgufTensor& tensor);
   // Puts a tensor under a name; no other may have it.
   Status put(const std::string& name, GgmlType type, Shape shape, std::span<const std::byte> bytes);
-  Status put_halves(const std::string& name, const GgufTensor& tensor, int64_t heads);
+  Status put_rows(const std::string& name, const GgufTensor& tensor, GgufUse use);
+  Status put_rates(const std::string& name, const GgufTensor& tensor);
   Status put_gain(const std::string& name, const GgufTensor& tensor);
   Status put_experts(const std::string& name, const GgufTensor& tensor);
   std::span<std::byte> own(size_t bytes) {
@@ -152,24 +152,37 @@ Status Collector::put(const std::string& name, GgmlType type, Shape shape,
   return {};
 }
 
-Status Collector::put_halves(const std::string& name, const GgufTensor& tensor, int64_t heads) {
-  const int64_t rows = tensor.shape[0];
-  if (heads < 1 || rows % heads != 0 || rows / heads % 2 != 0) {
-    return error(message({"of ", rows, " rows, but there are ", heads,
-                          " heads, which must each have the same even number of them."}));
-  }
+Status Collector::put_rows(const std::string& name, const GgufTensor& tensor, GgufUse use) {
+  const Result<GgufRows> order = GgufRows::make(naming_, use, tensor.shape[0]);
+  if (!order.ok()) return error(order.error().message);
   if (tensor.shape.size() == 1 && ggml_dtype(tensor.type) == DType::kU8) {
     return error(message({"in ", tensor.type_name, ", but biases are in F32, F16 or BF16."}));
   }
-  const auto row_bytes = tensor.bytes.size() / static_cast<size_t>(rows);
-  const auto width = static_cast<size_t>(rows / heads);
   if (!tensor.stored) return put(name, tensor.type, tensor.shape, tensor.bytes);
+  const auto rows = static_cast<size_t>(tensor.shape[0]);
+  const size_t row_bytes = tensor.bytes.size() / rows;
   const std::span<std::byte> to = own(tensor.bytes.size());
-  for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
-    std::memcpy(to.data() + gguf_half_row(row, width) * row_bytes,
-                tensor.bytes.data() + row * row_bytes, row_bytes);
+  for (size_t row = 0; row < rows; ++row) {
+    std::memcpy(to.data() + order->of_model(row) * row_bytes, tensor.bytes.data() + row * row_bytes,
+                row_bytes);
   }
   return put(name, tensor.type, tensor.shape, to);
+}
+
+Status Collector::put_rates(const std::string& name, const GgufTensor& tensor) {
+  const int64_t count = element_count(tensor.shape);
+  if (!tensor.stored) return put(name, tensor.type, {count}, tensor.bytes);
+  std::vector<float> values(static_cast<size_t>(count));
+  decode_ggml(tensor.type, tensor.bytes, 0, values);
+  for (float& value : values) {
+    if (!(value < 0)) {
+      return error(message({"with ", value, ", but the rates of a state must be below 0."}));
+    }
+    value = static_cast<float>(std::log(-static_cast<double>(value)));
+  }
+  const std::span<std::byte> to = own(4 * values.size());
+  std::memcpy(to.data(), values.data(), to.size());
+  return put(name, GgmlType::kF32, {count}, to);
 }
 
 Status Collector::put_gain(const std::string& name, const GgufTensor& tensor) {
@@ -201,27 +214,38 @@ Status Collector::add(const std::string& name, const GgufTensor& tensor) {
   name_ = name;
   stored_ = tensor.stored;
   const NameParts parts = parts_of(name, naming_.adapter);
-  const auto rule = std::find_if(naming_.names.begin(), naming_.names.end(),
-                                 [&](const GgufName& one) { return parts.stem == one.from; });
-  if (rule == naming_.names.end() || (parts.ending.empty() && rule->use != GgufUse::kIgnored)) {
+  const auto rule =
+      std::find_if(naming_.names.begin(), naming_.names.end(), [&](const GgufName& one) {
+        return one.from == parts.stem + (one.whole ? parts.ending : "");
+      });
+  if (rule == naming_.names.end() ||
+      (parts.ending.empty() && !rule->whole && rule->use != GgufUse::kIgnored)) {
     return unsupported(message({"File [", *path_, "] has the tensor ", bracketed(name),
                                 ", which vkformer does not know in the architecture ",
                                 naming_.architecture, "."}));
   }
   const std::string to = replaced(rule->to, kLayer, parts.layer) +
                          (rule->whole ? std::string() : parts.ending) + parts.factor;
-  const bool by_rows = rule->use == GgufUse::kQueries || rule->use == GgufUse::kKeys;
+  const bool by_rows =
+      rule->use == GgufUse::kQueries || rule->use == GgufUse::kKeys || rule->use == GgufUse::kFused;
   switch (by_rows && parts.factor == kGgufDown ? GgufUse::kPlain : rule->use) {
     case GgufUse::kIgnored:
       return {};
     case GgufUse::kQueries:
-      return put_halves(to, tensor, naming_.heads);
     case GgufUse::kKeys:
-      return put_halves(to, tensor, naming_.kv_heads);
+    case GgufUse::kFused:
+      return put_rows(to, tensor, rule->use);
     case GgufUse::kGain:
       return put_gain(to, tensor);
     case GgufUse::kExperts:
       return put_experts(to, tensor);
+    case GgufUse::kTaps:
+      return put(to, tensor.type,
+                 {tensor.shape[0], 1, element_count(tensor.shape) / tensor.shape[0]}, tensor.bytes);
+    case GgufUse::kFlat:
+      return put(to, tensor.type, {element_count(tensor.shape)}, tensor.bytes);
+    case GgufUse::kRates:
+      return put_rates(to, tensor);
     case GgufUse::kPlain:
       break;
   }
@@ -255,10 +279,39 @@ bool gguf_ignores(const GgufNaming& naming, const std::string& file_name) {
   });
 }
 
-// Row h E + 2 j + s of a file, of head h, is row h E + s E / 2 + j of the model.
-size_t gguf_half_row(size_t row, size_t width) {
-  const size_t place = row % width;
-  return row - place + place % 2 * (width / 2) + place / 2;
+Result<GgufRows> GgufRows::make(const GgufNaming& naming, GgufUse use, int64_t rows) {
+  const bool fused = use == GgufUse::kFused;
+  GgufRows order;
+  if (!fused && use != GgufUse::kQueries && use != GgufUse::kKeys) return order;
+  const int64_t heads = use == GgufUse::kKeys ? naming.kv_heads : naming.heads;
+  const int64_t groups = fused ? naming.kv_heads : 0, all = heads + 2 * groups;
+  const bool grouped = !fused || (groups >= 1 && heads % groups == 0);
+  if (heads < 1 || !grouped || rows % all != 0 || (!fused && rows / all % 2 != 0)) {
+    return invalid_file(
+        fused ? message({"of ", rows, " rows, but there are ", heads, " heads of queries and ",
+                         groups, " of keys and of values, which must each have as many of them."})
+              : message({"of ", rows, " rows, but there are ", heads,
+                         " heads, which must each have the same even number of them."}));
+  }
+  order.width_ = static_cast<size_t>(rows / all);
+  if (!fused) return order;
+  order.queries_ = static_cast<size_t>(heads / groups);
+  order.heads_ = static_cast<size_t>(heads);
+  order.groups_ = static_cast<size_t>(groups);
+  return order;
+}
+
+size_t GgufRows::of_model(size_t row) const {
+  if (same()) return row;
+  const size_t place = row % width_, head = row / width_;
+  // Row h E + 2 j + s of a file, of head h, is row h E + s E / 2 + j of the model.
+  if (queries_ == 0) return row - place + place % 2 * (width_ / 2) + place / 2;
+  size_t group = head / queries_, part = head % queries_;
+  if (head >= heads_) {
+    group = (head - heads_) % groups_;
+    part = queries_ + (head - heads_) / groups_;
+  }
+  return (group * (queries_ + 2) + part) * width_ + place;
 }
 
 Result<std::shared_ptr<const StoredTensors>> gguf_tensors(const std::vector<const GgufFile*>& files,

@@ -112,9 +112,9 @@ class TensorWriter {
                GgufWriter& writer)
       : naming_(naming), checkpoint_(checkpoint), type_(type), writer_(writer) {}
 
-  // A source in the same format: its gains, which a family reads as their distance from 1, are
-  // copied, since they would be rounded on the way.
-  void copy_gains(const std::vector<GgufFile>& files) {
+  // A source in the same format: tensors whose values or shapes a family reads in another way are
+  // copied, since values would be rounded on the way.
+  void copy_changed(const std::vector<GgufFile>& files) {
     for (const GgufFile& file : files) {
       for (const auto& [name, tensor] : file.tensors()) originals_[name] = &tensor;
     }
@@ -163,27 +163,23 @@ Status encode_searched(GgmlType type, const std::string& name, std::span<const f
 Status TensorWriter::add_rows(const GgufPlace& place, const TensorView& view, GgmlType type,
                               std::vector<std::byte>& bytes) {
   const bool vector = view.shape.size() < 2;
-  const bool queries = place.use == GgufUse::kQueries, keys = place.use == GgufUse::kKeys;
-  const int64_t heads = queries ? naming_.heads : naming_.kv_heads;
-  // A bias of queries changes its order as the rows of their matrix do.
-  const auto columns = static_cast<size_t>(vector && !queries && !keys ? element_count(view.shape)
-                                           : vector                    ? 1
-                                                                       : view.shape.back());
-  const size_t rows = columns == 0 ? 0 : static_cast<size_t>(element_count(view.shape)) / columns;
-  if ((queries || keys) && (heads < 1 || rows % static_cast<size_t>(heads) != 0 ||
-                            rows / static_cast<size_t>(heads) % 2 != 0)) {
+  const Result<GgufRows> order =
+      GgufRows::make(naming_, place.use, vector ? element_count(view.shape) : view.shape.front());
+  if (!order.ok()) {
     return invalid_file(
-        message({bracketed(place.name), " has ", rows, " rows, but there are ", heads,
-                 " heads, which must each have the same even number of them."}));
+        message({"The tensor ", bracketed(place.name), " is ", order.error().message}));
   }
+  // A bias changes its order as the rows of its matrix do.
+  const auto columns = static_cast<size_t>(vector && order->same() ? element_count(view.shape)
+                                           : vector                ? 1
+                                                                   : view.shape.back());
+  const size_t rows = columns == 0 ? 0 : static_cast<size_t>(element_count(view.shape)) / columns;
   const GgmlTypeFacts& facts = *ggml_type_facts(static_cast<uint32_t>(type));
   const size_t row_bytes = columns / facts.weights * facts.bytes;
   const size_t at = bytes.size();
   bytes.resize(at + rows * row_bytes);
   const auto encode_row = [&](size_t row, std::vector<float>& values) -> Status {
-    size_t from = row;
-    if (queries || keys) from = gguf_half_row(row, rows / static_cast<size_t>(heads));
-    read_elements(view, from * columns, 1, values);
+    read_elements(view, order->of_model(row) * columns, 1, values);
     if (place.use == GgufUse::kGain) {
       for (float& value : values) value += 1.0f;
     }
@@ -233,6 +229,12 @@ Status TensorWriter::put_experts(const std::string& name,
   return put({.name = name, .use = GgufUse::kExperts}, parts);
 }
 
+// Uses whose values or shape are others in a file.
+bool is_changed(GgufUse use) {
+  return use == GgufUse::kGain || use == GgufUse::kTaps || use == GgufUse::kFlat ||
+         use == GgufUse::kRates;
+}
+
 Status TensorWriter::put_all(const std::set<std::string>& used) {
   std::map<std::string, std::map<int64_t, const TensorView*>> experts;
   for (const std::string& name : checkpoint_.names()) {
@@ -250,7 +252,7 @@ Status TensorWriter::put_all(const std::set<std::string>& used) {
     const TensorView* view = checkpoint_.find(name);
     const auto original = originals_.find(place->name);
     const bool merged = view != &checkpoint_.unmerged(name);
-    if (place->use == GgufUse::kGain && original != originals_.end() && !merged) {
+    if (is_changed(place->use) && original != originals_.end() && !merged) {
       const GgufTensor& tensor = *original->second;
       VKF_CHECK(writer_.put_tensor(place->name, tensor.type, tensor.shape,
                                    {tensor.bytes.begin(), tensor.bytes.end()}));
@@ -373,7 +375,7 @@ Result<int64_t> put_gguf(const std::string& model, const Source& source, const W
   VKF_CHECK(copy_values(files.front(), type, writer));
   VKF_CHECK(copy_ignored(files, read.naming, writer));
   TensorWriter tensors(read.naming, source.checkpoint, type.type, writer);
-  tensors.copy_gains(files);
+  tensors.copy_changed(files);
   VKF_CHECK(tensors.put_all(source.used));
   return tensors.matrices();
 }

@@ -79,10 +79,34 @@ std::vector<std::byte> encoded(GgmlType type, const std::vector<float>& weights)
 TEST_SUITE("cpu") {
   TEST_CASE("gguf export: a file of f32 reads back with the weights and settings of its source") {
     const TempDir dir;
-    for (const char* name :
-         {"gguf-llama", "gguf-llama-biased", "gguf-mixtral", "gguf-qwen2", "gguf-qwen3",
-          "gguf-qwen3moe", "gguf-gemma2", "gguf-gemma3", "gguf-phi3", "gguf-gpt-oss", "gguf-bert",
-          "gguf-nomic-bert", "gguf-t5", "gguf-mixed-types", "gguf-gemma-embedding"}) {
+    for (const char* name : {"gguf-llama",
+                             "gguf-llama-biased",
+                             "gguf-mixtral",
+                             "gguf-qwen2",
+                             "gguf-qwen3",
+                             "gguf-qwen3moe",
+                             "gguf-gemma2",
+                             "gguf-gemma3",
+                             "gguf-phi3",
+                             "gguf-gpt-oss",
+                             "gguf-bert",
+                             "gguf-nomic-bert",
+                             "gguf-t5",
+                             "gguf-mixed-types",
+                             "gguf-gemma-embedding",
+                             "gguf-smollm3",
+                             "gguf-granite",
+                             "gguf-olmo2",
+                             "gguf-olmoe",
+                             "gguf-starcoder2",
+                             "gguf-cohere",
+                             "gguf-stablelm",
+                             "gguf-stablelm-parallel",
+                             "gguf-gptneox",
+                             "gguf-bloom",
+                             "gguf-lfm2",
+                             "gguf-mamba2",
+                             "gguf-falcon-h1"}) {
       CAPTURE(name);
       const std::string source = model_file(name);
       const std::string copy = written(source, dir.file("copy.gguf"), WeightFormat::kF32);

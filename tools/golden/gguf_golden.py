@@ -76,6 +76,44 @@ CASES = {
         relative_attention_num_buckets=8), False, {}),
     "gguf-t5-relu": ("t5", "T5ForConditionalGeneration", 915, dict(
         feed_forward_proj="relu", num_decoder_layers=1), False, {}),
+    "gguf-smollm3": ("smollm3", "SmolLM3ForCausalLM", 917, dict(
+        num_hidden_layers=5, num_attention_heads=4, hidden_size=24, no_rope_layer_interval=4,
+        use_sliding_window=False, sliding_window=None, mlp_bias=True), True, {}),
+    "gguf-granite": ("granite", "GraniteForCausalLM", 918, dict(
+        num_attention_heads=4, hidden_size=24, attention_bias=True, attention_multiplier=0.6,
+        embedding_multiplier=3.0, residual_multiplier=0.45, logits_scaling=1.7), True, {}),
+    "gguf-olmo2": ("olmo2", "Olmo2ForCausalLM", 919, dict(attention_bias=True), True, {}),
+    "gguf-olmoe": ("olmoe", "OlmoeForCausalLM", 920, dict(
+        num_experts=5, num_experts_per_tok=2, norm_topk_prob=False), True, {}),
+    "gguf-starcoder2": ("starcoder2", "Starcoder2ForCausalLM", 921, dict(
+        use_bias=True, sliding_window=None), True, {}),
+    "gguf-cohere": ("command-r", "CohereForCausalLM", 922, dict(
+        num_key_value_heads=1, use_qk_norm=True, logit_scale=0.7, tie_word_embeddings=True), True,
+        {}),
+    "gguf-stablelm": ("stablelm", "StableLmForCausalLM", 923, dict(
+        hidden_size=32, num_attention_heads=4, use_qkv_bias=True, use_parallel_residual=False,
+        rope_parameters=model_golden.PARTIAL_ROPE), True, {}),
+    "gguf-stablelm-parallel": ("stablelm", "StableLmForCausalLM", 924, dict(
+        hidden_size=32, num_attention_heads=4, use_parallel_residual=True, qk_layernorm=True,
+        rope_parameters=model_golden.PARTIAL_ROPE), True, {}),
+    "gguf-gptneox": ("gptneox", "GPTNeoXForCausalLM", 925, dict(
+        hidden_size=32, num_attention_heads=4, use_parallel_residual=False,
+        rope_parameters=model_golden.PARTIAL_ROPE), True, {}),
+    "gguf-bloom": ("bloom", "BloomForCausalLM", 926, {}, True, {}),
+    "gguf-lfm2": ("lfm2", "Lfm2ForCausalLM", 927, dict(
+        num_hidden_layers=4, num_attention_heads=4, conv_L_cache=4, conv_bias=True,
+        block_auto_adjust_ff_dim=False, layer_types=["conv", "full_attention", "conv", "conv"]),
+        False, {}),
+    "gguf-mamba2": ("mamba2", "Mamba2ForCausalLM", 928, dict(
+        num_heads=4, head_dim=8, state_size=5, n_groups=2, conv_kernel=3, use_bias=True,
+        time_step_limit=[0.0, float("inf")]), False, {}),
+    "gguf-falcon-h1": ("falcon-h1", "FalconH1ForCausalLM", 929, dict(
+        num_attention_heads=4, mamba_n_heads=4, mamba_d_head=9, mamba_d_ssm=36, mamba_d_state=7,
+        mamba_n_groups=2, mamba_rms_norm=True, mamba_norm_before_gate=False,
+        attention_in_multiplier=1.3, attention_out_multiplier=0.7, key_multiplier=0.6,
+        ssm_in_multiplier=0.8, ssm_out_multiplier=1.2, mlp_multipliers=[1.4, 0.9],
+        ssm_multipliers=[0.7, 1.1, 0.9, 1.2, 0.8], embedding_multiplier=2.0,
+        lm_head_multiplier=0.5), False, {}),
 }
 # Golden tokenizers that are written in this format: kind, and way of cutting words.
 TOKENIZERS = {
@@ -145,18 +183,23 @@ def by_pairs(rows, heads):
             .swapaxes(1, 2).reshape(rows.shape))
 
 
+# Architectures whose files have rows by pairs.
+BY_PAIRS = "llama", "smollm3", "granite"
+
+
 class File:
     def __init__(self, path, architecture, config):
         self.writer = gguf.GGUFWriter(path, architecture)
         self.architecture = architecture
         self.config = config
-        layers = config.get("num_hidden_layers") or config.get("num_layers")
+        layers = config.get("num_hidden_layers") or config.get("num_layers") or config["n_layer"]
         self.names = gguf.get_tensor_name_map(NAMES[architecture], layers)
 
     def name_of(self, name):
         endings = ".weight", ".bias"
         found = (self.names.get_name(name, try_suffixes=endings) or
-                 self.names.get_name("model." + name, try_suffixes=endings))
+                 self.names.get_name("model." + name, try_suffixes=endings) or
+                 self.names.get_name(name.removeprefix("transformer."), try_suffixes=endings))
         if found is None:
             raise KeyError(name)
         return found
@@ -170,9 +213,9 @@ class File:
 
     def add_state(self, name, values, kind):
         config, architecture = self.config, self.architecture
-        if architecture == "llama" and "q_proj" in name:
+        if architecture in BY_PAIRS and "q_proj" in name:
             values = by_pairs(values, config["num_attention_heads"])
-        if architecture == "llama" and "k_proj" in name:
+        if architecture in BY_PAIRS and "k_proj" in name:
             values = by_pairs(values, config["num_key_value_heads"])
         if architecture.startswith("gemma") and name.endswith("norm.weight"):
             values = values + 1
@@ -185,7 +228,10 @@ class File:
         name = name.replace("sinks", "sinks.weight").replace("down_proj_bias", "down_proj.bias")
         if name.endswith("experts.down_proj"):
             name += ".weight"
-        self.add(self.name_of(name), values, kind)
+        name = self.name_of(name)
+        if architecture == "falcon-h1" and name.endswith("ffn_norm.weight"):
+            name = name.removesuffix(".weight")
+        self.add(name, values, kind)
 
     def add_pairs(self, name, values, kind, ending):
         """The gate and the up projection: by turns in GPT-OSS, one after the other elsewhere."""
@@ -241,30 +287,32 @@ def add_rope(file, config):
 def add_metadata(file, config):
     writer, architecture = file.writer, file.architecture
     writer.add_name("golden")
-    layers = config.get("num_hidden_layers") or config.get("num_layers")
+    layers = config.get("num_hidden_layers") or config.get("num_layers") or config["n_layer"]
     width = config.get("hidden_size") or config.get("d_model")
-    heads = config.get("num_attention_heads") or config.get("num_heads")
+    heads = config.get("num_attention_heads") or config.get("num_heads") or config["n_head"]
     writer.add_block_count(layers)
     writer.add_embedding_length(width)
-    writer.add_feed_forward_length(config.get("intermediate_size") or config.get("d_ff"))
+    writer.add_feed_forward_length(config.get("intermediate_size") or config.get("d_ff") or 4 * width)
     writer.add_head_count(heads)
     writer.add_context_length(config.get("max_position_embeddings") or config.get("n_positions") or 512)
-    if "num_key_value_heads" in config:
+    if "num_key_value_heads" in config and architecture != "lfm2":
         writer.add_head_count_kv(config["num_key_value_heads"])
     head = config.get("head_dim") or config.get("d_kv") or width // heads
     if architecture in ("qwen3", "qwen3moe", "gemma2", "gemma3", "gemma-embedding", "gpt-oss", "t5",
-                        "llama"):
+                        "llama", "falcon-h1"):
         writer.add_key_length(head)
         writer.add_value_length(head)
     if architecture == "llama":
         writer.add_rope_dimension_count(head)
     if architecture == "phi3":
         writer.add_rope_dimension_count(int(config["rope_parameters"]["partial_rotary_factor"] * head))
-    for key in "rms_norm_eps", "layer_norm_epsilon":
-        if key in config:
-            writer.add_layer_norm_rms_eps(config[key])
-    if "layer_norm_eps" in config:
-        writer.add_layer_norm_eps(config["layer_norm_eps"])
+    layer_norms = architecture in ("bert", "nomic-bert", "starcoder2", "command-r", "stablelm",
+                                   "gptneox", "bloom")
+    for key in "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps":
+        if key in config and config[key] is not None:
+            (writer.add_layer_norm_eps if layer_norms else writer.add_layer_norm_rms_eps)(config[key])
+            break
+    add_further(writer, architecture, config, layers, width, heads)
     if architecture != "qwen2" and config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
     if config.get("attn_logit_softcapping"):
@@ -287,6 +335,94 @@ def add_metadata(file, config):
     writer.add_eos_token_id(config["eos_token_id"])
     writer.add_pad_token_id(config["pad_token_id"])
     add_rope(file, config)
+
+
+def add_further(writer, architecture, config, layers, width, heads):
+    """What single architectures have, as llama.cpp's converter writes it."""
+    if architecture in ("stablelm", "gptneox"):
+        part = config["rope_parameters"]["partial_rotary_factor"]
+        writer.add_rope_dimension_count(int(part * (width // heads)))
+        writer.add_parallel_residual(config["use_parallel_residual"])
+    if architecture == "command-r":
+        writer.add_logit_scale(config["logit_scale"])
+        writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+    if architecture == "granite":
+        writer.add_attention_scale(config["attention_multiplier"])
+        writer.add_embedding_scale(config["embedding_multiplier"])
+        writer.add_residual_scale(config["residual_multiplier"])
+        writer.add_logit_scale(config["logits_scaling"])
+    if architecture == "lfm2":
+        kinds = config["layer_types"]
+        writer.add_head_count_kv([config["num_key_value_heads"] * (k != "conv") for k in kinds])
+        writer.add_shortconv_l_cache(config["conv_L_cache"])
+    if architecture == "mamba2":
+        add_state(writer, config["num_heads"] * config["head_dim"], config["num_heads"],
+                  config["state_size"], config["n_groups"], config["conv_kernel"])
+    if architecture == "falcon-h1":
+        add_state(writer, config["mamba_d_ssm"], config["mamba_n_heads"], config["mamba_d_state"],
+                  config["mamba_n_groups"], config["mamba_d_conv"])
+
+
+def add_state(writer, inner, heads, state, groups, taps):
+    writer.add_ssm_inner_size(inner)
+    writer.add_ssm_time_step_rank(heads)
+    writer.add_ssm_state_size(state)
+    writer.add_ssm_group_count(groups)
+    writer.add_ssm_conv_kernel(taps)
+
+
+def apart(rows, heads):
+    """A fused projection's rows: all queries, all keys, all values."""
+    return (rows.reshape(heads, 3, rows.shape[0] // heads // 3, *rows.shape[1:])
+            .swapaxes(0, 1).reshape(rows.shape))
+
+
+def scaled(name, values, config):
+    """Falcon H1's multipliers become part of the weights."""
+    into, out = config["attention_in_multiplier"], config["attention_out_multiplier"]
+    up, down = config["mlp_multipliers"]
+    for part, factor in (
+            ("q_proj", into), ("k_proj", into * config["key_multiplier"]), ("v_proj", into),
+            ("o_proj", out), ("mamba.out_proj", config["ssm_out_multiplier"]), ("gate_proj", up),
+            ("down_proj", down), ("embed_tokens", config["embedding_multiplier"]),
+            ("lm_head", config["lm_head_multiplier"])):
+        if name.endswith(part + ".weight"):
+            return values * numpy.float32(factor)
+    if name.endswith("mamba.in_proj.weight"):
+        inner, states = config["mamba_d_ssm"], config["mamba_n_groups"] * config["mamba_d_state"]
+        sizes = inner, inner, states, states, config["mamba_n_heads"]
+        factors = numpy.repeat(config["ssm_multipliers"], sizes) * config["ssm_in_multiplier"]
+        return values * factors[:, None].astype(numpy.float32)
+    return values
+
+
+def further_state(architecture, state, config):
+    """Tensors in the shapes and the order of rows that llama.cpp's converter writes."""
+    out, norms = {}, {}
+    for name, values in state.items():
+        if "query_key_value" in name:
+            heads = config.get("num_attention_heads") or config["n_head"]
+            values = apart(values, heads)
+        if architecture == "falcon-h1":
+            values = scaled(name, values, config)
+        if name.endswith(("conv1d.weight", "conv.conv.weight")):
+            values = values[:, 0]
+        if name.endswith(".A_log"):
+            values = -numpy.exp(values.astype(numpy.float64))
+        if name.endswith((".A_log", ".D")):
+            values = values[:, None]
+        if name.endswith((".mixer.norm.weight", ".mamba.norm.weight")):
+            groups = config.get("n_groups") or config["mamba_n_groups"]
+            values = values.reshape(groups, -1)
+        name = name.replace(".dt_bias", ".dt_proj.bias")
+        found = re.fullmatch(r"(.*_layernorm)\.norms\.(\d+)\.weight", name)
+        if found:
+            norms.setdefault(found[1] + ".weight", {})[int(found[2])] = values
+        else:
+            out[name] = values
+    for name, values in norms.items():
+        out[name] = numpy.stack([values[i] for i in sorted(values)])
+    return out
 
 
 def stacked_experts(state):
@@ -320,7 +456,7 @@ def convert(folder, name, architecture):
     os.makedirs(path)
     file = File(os.path.join(path, "model.gguf"), architecture, config)
     add_metadata(file, config)
-    for tensor, values in stacked_experts(state).items():
+    for tensor, values in stacked_experts(further_state(architecture, state, config)).items():
         if any(part in tensor for part in IGNORED):
             continue
         blocks, kind = packed.get(tensor, (values, None))
