@@ -382,10 +382,8 @@ Status begin_captions(const TaskModel& task, const TextOptions& options,
   std::vector<TokenId>& start = settings.decoder_prompt;
   if (start.empty()) start = {settings.decoder_start};
   const auto room = task.facts().max_target - static_cast<int64_t>(start.size()) - 1;
-  const std::string_view text = options.prefix;
-  const auto encoded = encode_task_text(task, {&text, 1}, 0, room, SpecialTokens::kExclude);
-  if (!encoded) return encoded.error().with_context("[prefix]");
-  start.insert(start.end(), encoded->ids.begin(), encoded->ids.end());
+  VKF_ASSIGN(const std::vector<TokenId> ids, description_beginning(task, options.prefix, room));
+  start.insert(start.end(), ids.begin(), ids.end());
   if (options.max_new_tokens) return {};
   settings.max_new_tokens = fitting_tokens(task, settings.max_new_tokens, start.size());
   return {};
