@@ -401,7 +401,7 @@ Result<std::vector<std::string>> caption_pictures(TaskModel& task,
   for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {
     const size_t count = std::min(task.batch, pictures.size() - begin);
     TensorMap inputs;
-    VKF_ASSIGN(inputs["pixel_values"], task.pictures->process(pictures.subspan(begin, count)));
+    VKF_ASSIGN(inputs["pixel_values"], described_pixels(task, pictures.subspan(begin, count)));
     VKF_ASSIGN(const Generation found, task.session->generate(inputs, settings));
     for (const auto& hypotheses : found) {
       VKF_ASSIGN(GeneratedText text, generated_text(task, hypotheses[0], prompt));

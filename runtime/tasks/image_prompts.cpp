@@ -245,6 +245,16 @@ Result<std::vector<TokenId>> description_beginning(const TaskModel& task, const 
   return std::move(encoded->ids);
 }
 
+Result<Tensor> described_pixels(const TaskModel& task, std::span<const Picture> pictures) {
+  if (!task.pages) return task.pictures->process(pictures);
+  std::vector<const RgbPicture*> shown;
+  for (const Picture& picture : pictures) {
+    VKF_CHECK(check_picture(&picture, shown.size()));
+    shown.push_back(HandleAccess::impl(picture).get());
+  }
+  return task.pages->process(shown);
+}
+
 Result<ImagePrompt> make_description_prompt(const TaskModel& task,
                                             const PromptWithPictures& prompt) {
   if (prompt.pictures.size() != 1) {
@@ -258,7 +268,7 @@ Result<ImagePrompt> make_description_prompt(const TaskModel& task,
   // One token starts the decoder, and one at least is generated.
   VKF_ASSIGN(made.encoding.ids,
              description_beginning(task, prompt.text, task.facts().max_target - 2));
-  VKF_ASSIGN(made.images["pixel_values"], task.pictures->process({picture, 1}));
+  VKF_ASSIGN(made.images["pixel_values"], described_pixels(task, {picture, 1}));
   return made;
 }
 

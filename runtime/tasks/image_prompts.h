@@ -25,6 +25,9 @@ bool describes_pictures(const TaskModel& task);
 Result<std::vector<TokenId>> description_beginning(const TaskModel& task, const std::string& text,
                                                    int64_t room);
 
+// The pixel_values of pictures that a model describes.
+Result<Tensor> described_pixels(const TaskModel& task, std::span<const Picture> pictures);
+
 // The prompt of a model that describes pictures: its tokens, which may be none, and pixel_values.
 Result<ImagePrompt> make_description_prompt(const TaskModel& task,
                                             const PromptWithPictures& prompt);

@@ -316,10 +316,10 @@ class ServePicturesTest(unittest.TestCase):
         self.assertEqual((events[0]["event"], events[0]["status"]), ("refused", 501))
         self.assertIn("reads no images", events[0]["error"])
 
-    def describe(self, lines, *options):
+    def describe(self, lines, *options, directory=None):
         """Events of requests to a model that describes pictures."""
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        result = run_on_device("serve", model("captions"), *options, text=text)
+        result = run_on_device("serve", directory or model("captions"), *options, text=text)
         self.assertEqual(result.returncode, 0, result.stderr)
         return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -352,6 +352,27 @@ class ServePicturesTest(unittest.TestCase):
                 pieces = [e["text"] for e in events if e["event"] == "text" and e["id"] == key]
                 self.assertTrue(text.startswith("".join(pieces)), (key, pieces))
         self.assertTrue(all(expected[key].startswith("ab") for key in expected if "ab" in key))
+
+    def test_pages_are_served_as_caption_reads_them(self):
+        names = [f"picture-{i}.png" for i in range(3)]
+        lines = [{"id": i, "pictures": [data_url(name)], "max_new_tokens": 9} for i, name in enumerate(names)]
+        with tempfile.TemporaryDirectory() as folder:
+            donut = os.path.join(folder, "donut")
+            shutil.copytree(model("captions"), donut)
+            settings = os.path.join(donut, "preprocessor_config.json")
+            with open(settings, encoding="utf-8") as file:
+                content = json.load(file)
+            content.update(image_processor_type="DonutImageProcessor", do_align_long_axis=True)
+            with open(settings, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+            captions = run_on_device("caption", donut, *map(model, names), "--beams", "1", "--max-new-tokens", "9",
+                                     "--json")
+            self.assertEqual(captions.returncode, 0, captions.stderr)
+            texts = [json.loads(line)["text"] for line in captions.stdout.splitlines()]
+            ends = {e["id"]: e["text"] for e in self.describe(lines, directory=donut) if e["event"] == "end"}
+            plain = {e["id"]: e["text"] for e in self.describe(lines) if e["event"] == "end"}
+        self.assertEqual([ends[i] for i in range(3)], texts)
+        self.assertNotEqual(ends, plain)
 
     def test_what_is_no_picture_to_describe_is_refused(self):
         url, other = data_url("picture-0.png"), data_url("picture-1.png")
