@@ -9,6 +9,7 @@
 //             free row holds is read from where they part. Prompts with images share keys only if
 //             their images are the same, byte by byte.
 //   Images    a prompt with images is computed in one pass before a step, one such prompt a step.
+//             So is the picture that an encoder-decoder describes.
 //   Drafts    tokens proposed by a smaller model (Leviathan et al. 2023, "Fast Inference from
 //             Transformers via Speculative Decoding") or by what followed the same words before
 //             (Saxena 2023, "Prompt Lookup Decoding") are checked several in a step. A token
@@ -36,7 +37,8 @@ class BatchState;
 struct BatchOptions {
   int rows = 8;      // requests that run together
   int capacity = 0;  // tokens of a row, prompt included; 0: the model's positions, at most 1,024
-  // Of an encoder-decoder: tokens of a request's input; 0: as many as the model takes, at most 512.
+  // Of an encoder-decoder: tokens of a request's input; 0: as many as the model takes, at most 512
+  // of a text.
   int source = 0;
   // Tokens of one step, at least `rows`. What a row computes does not depend on the others, but may
   // depend, in its last bits, on this number, which kernels are chosen by.
@@ -55,7 +57,8 @@ struct BatchOptions {
 };
 
 struct BatchRequest {
-  // Tokens, at least one: a prompt, or the input of an encoder-decoder.
+  // Tokens, at least one: a prompt, or the input of an encoder-decoder. Where the encoder reads a
+  // picture: what the text begins with after the decoder's start, and there may be none.
   std::vector<TokenId> prompt;
   // Settings as of Session::generate, with one beam; the context is the batch's. Each sequence is a
   // own row. on_token is called in step().
@@ -63,7 +66,8 @@ struct BatchRequest {
   std::string client;  // that asks: turns are shared out fairly among clients
   // Of a decoder that reads images: the tensors of the images in the prompt, such as pixel_values,
   // named and shaped as Session::generate takes them for one prompt (ImagePromptReader makes them).
-  // The prompt has an image token for each of their features. kUnsupported: the model reads none.
+  // The prompt has an image token for each of their features. Of an encoder that reads pictures:
+  // the pixel_values of one. kUnsupported: the model reads none.
   TensorMap inputs = {};
 };
 

@@ -23,7 +23,10 @@ Result<ImagePromptReader> ImagePromptReader::load(const Model& model, const Mode
   return guarded([&]() -> Result<ImagePromptReader> {
     VKF_ASSIGN(std::unique_ptr<TaskModel> task,
                load_prompt_model(HandleAccess::impl(model), source));
-    VKF_ASSIGN(std::string placeholder, image_placeholder(*task));
+    std::string placeholder;
+    if (!describes_pictures(*task)) {
+      VKF_ASSIGN(placeholder, image_placeholder(*task));
+    }
     return ImagePromptReader(
         std::make_unique<const Parts>(Parts{std::move(task), std::move(placeholder)}));
   });
@@ -36,8 +39,11 @@ const std::string& ImagePromptReader::placeholder() const {
 Result<ImagePromptInputs> ImagePromptReader::read(const PromptWithPictures& prompt) const {
   return guarded("The [pictures] of a prompt do not fit into memory; give fewer, or smaller ones.",
                  [&]() -> Result<ImagePromptInputs> {
+                   const TaskModel& task = *impl_->task;
                    VKF_ASSIGN(ImagePrompt made,
-                              make_image_prompt(*impl_->task, prompt, 0, SpecialTokens::kInclude));
+                              describes_pictures(task)
+                                  ? make_description_prompt(task, prompt)
+                                  : make_image_prompt(task, prompt, 0, SpecialTokens::kInclude));
                    const std::vector<TokenId>& ids = made.encoding.ids;
                    return ImagePromptInputs{{ids.begin(), ids.end()}, std::move(made.images)};
                  });

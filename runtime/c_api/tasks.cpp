@@ -682,7 +682,8 @@ vkf_status vkf_image_prompts_read(const vkf_image_prompts* reader, const vkf_pro
     need_all({{reader, "reader"}, {prompt, "prompt"}});
     ImagePromptInputs made = take(reader->reader.read(prompt_with_pictures(*prompt)));
     const auto tokens = static_cast<int64_t>(made.ids.size());
-    made.inputs["input_ids"] = Tensor::from_ints({1, tokens}, made.ids);
+    // A description often begins with nothing.
+    if (tokens > 0) made.inputs["input_ids"] = Tensor::from_ints({1, tokens}, made.ids);
     return tensors_of(std::move(made.inputs));
   });
 }

@@ -28,11 +28,11 @@ bool has_encoder(const ModelFacts& facts) {
 }
 
 Status check_family(const ModelFacts& facts, const char* what) {
-  if (has_encoder(facts) && facts.source != SourceKind::kTokens) {
+  const bool reads = facts.source == SourceKind::kTokens || facts.source == SourceKind::kPictures;
+  if (has_encoder(facts) && !reads) {
     return unsupported(
         message({"[", what, "] a ", facts.architecture, " reads ", choice_name(facts.source),
-                 " by its encoder, whose inputs a batch takes as tokens alone; use "
-                 "Session::generate."}));
+                 " by its encoder, but a batch takes tokens or pictures; use Session::generate."}));
   }
   if (facts.slots == ModelFacts::Slots::kNo) {
     return unsupported(message({"[", what, "] a ", facts.architecture,
@@ -176,8 +176,10 @@ Status BatchState::record(int64_t back) {
   const int64_t drafted = options_.draft || options_.lookup > 0 ? options_.draft_tokens : 0;
   shape.back = std::max(std::min(back, kBackOfStates), drafted);
   if (has_encoder(facts)) {
+    // A picture has as many tokens as its size says, and no picture would fit into fewer.
+    const int64_t usual = facts.source == SourceKind::kTokens ? kUsualSource : facts.max_source;
     const int64_t source =
-        options_.source > 0 ? options_.source : std::min(facts.max_source, kUsualSource);
+        options_.source > 0 ? options_.source : std::min(facts.max_source, usual);
     shape.source =
         std::min((source + kSourceStep - 1) / kSourceStep * kSourceStep, facts.max_source);
   }
@@ -199,19 +201,20 @@ Status BatchState::record(int64_t back) {
 }
 
 Result<BatchState::Start> BatchState::read_start(const BatchRequest& given) const {
-  if (given.prompt.empty()) {
+  const bool describes = encoder_ && encoder_->reads_pictures();
+  if (given.prompt.empty() && !describes) {
     return invalid_argument("[prompt] has no token, but a request needs at least one");
   }
   Start start{.prompt = given.prompt, .source = {}, .input = {}};
   std::vector<int64_t>& prompt = start.prompt;
-  if (!given.inputs.empty() && !reader_) {
+  if (!given.inputs.empty() && !reader_ && !describes) {
     return unsupported(message({"[inputs] has ", given.inputs.begin()->first, ", but a ",
                                 model_->family().facts().architecture,
                                 (model_->split() != nullptr ? " on several devices" : ""),
                                 " reads no images in the prompts of a batch; give tokens alone."}));
   }
   if (encoder_) {
-    VKF_ASSIGN(start.source, encoder_->read(given.prompt, given.options, prompt));
+    VKF_ASSIGN(start.source, encoder_->read(given, prompt));
   }
   const int64_t capacity = pass_->shape().capacity;
   const auto tokens = static_cast<int64_t>(prompt.size());
@@ -221,8 +224,10 @@ Result<BatchState::Start> BatchState::read_start(const BatchRequest& given) cons
                                      " more are wanted, but a row of this batch has room for ",
                                      capacity, "; shorten it or make the capacity larger"}));
   }
-  for (int64_t token : prompt) {
-    VKF_CHECK(check_token_id(encoder_ ? "decoder_prompt" : "prompt", token, pass_->vocab()));
+  const size_t own = encoder_ && !describes ? 0 : given.prompt.size();
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    const char* name = i < prompt.size() - own ? "decoder_prompt" : "prompt";
+    VKF_CHECK(check_token_id(name, prompt[i], pass_->vocab()));
   }
   if (reader_) {
     VKF_ASSIGN(start.input, reader_->check(prompt, given.inputs));
@@ -362,17 +367,17 @@ BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
   for (Row& row : rows_) {
     if (row.request != nullptr) continue;
     const bool fits = reuse && row.adapters == request.adapters &&
-                      (!request.source || row.source == request.source->tokens);
+                      (!request.source || row.source == request.source->content);
     const size_t has = fits ? shared_prefix(row, request) : 0;
     // An encoder's keys are worth as much as they are.
-    const size_t worth = has + (fits ? row.source.size() : 0);
+    const size_t worth = has + (fits && !row.source.empty() ? row.source_tokens : 0);
     const bool better = best == nullptr || worth > most || (worth == most && row.used < best->used);
     if (!better) continue;
     best = &row;
     most = worth;
     shared = has;
   }
-  const bool other_source = request.source && best->source != request.source->tokens;
+  const bool other_source = request.source && best->source != request.source->content;
   if (!reuse || other_source || best->adapters != request.adapters) best->source.clear();
   return *best;
 }
@@ -389,7 +394,9 @@ void BatchState::let_join() {
     row.kept.trim(shared);
     row.adapters = request->adapters;
     row.content = request->input ? request->input->content : std::string();
-    request->unread = request->input && shared < request->input->settled;
+    const bool pictured =
+        request->source && encoder_->reads_pictures() && row.source != request->source->content;
+    request->unread = pictured || (request->input && shared < request->input->settled);
     request->update.work.reused_tokens = static_cast<int64_t>(shared);
     counters_.work.reused_tokens += static_cast<int64_t>(shared);
     if (request->constraint) request->grammar.emplace(request->constraint);
@@ -408,13 +415,25 @@ Status BatchState::write_adapters() {
   return {};
 }
 
+Status BatchState::encode(uint32_t row) {
+  Request& request = *rows_[row].request;
+  VKF_CHECK(encoder_->encode(*request.source, row, request.adapters));
+  rows_[row].source = request.source->content;
+  rows_[row].source_tokens = request.encoded = request.source->tokens;
+  request.source.reset();
+  return {};
+}
+
 Status BatchState::encode_sources() {
   for (uint32_t r : joined_) {
     Request& request = *rows_[r].request;
-    if (!request.source || rows_[r].source == request.source->tokens) continue;
-    VKF_CHECK(encoder_->encode(*request.source, r, request.adapters));
-    rows_[r].source = request.source->tokens;
-    request.encoded = rows_[r].source.size();
+    if (!request.source || request.unread) continue;
+    if (rows_[r].source == request.source->content) {
+      request.source.reset();
+      continue;
+    }
+    VKF_CHECK(encoder_->prepare(*request.source));
+    VKF_CHECK(encode(r));
   }
   return {};
 }
@@ -425,8 +444,8 @@ Status BatchState::read_one_prompt(std::vector<BatchUpdate>& updates) {
   if (next == joined_.end()) return {};
   Row& row = rows_[*next];
   Request& request = *row.request;
-  const PromptInput& input = *request.input;
-  const Status prepared = reader_->prepare(input);
+  const Status prepared =
+      request.source ? encoder_->prepare(*request.source) : reader_->prepare(*request.input);
   if (!prepared) {
     request.update.state = State::kFailed;
     request.update.error = prepared.error();
@@ -435,11 +454,13 @@ Status BatchState::read_one_prompt(std::vector<BatchUpdate>& updates) {
     leave(row, updates);
     return {};
   }
+  request.unread = false;
+  if (request.source) return encode(*next);
+  const PromptInput& input = *request.input;
   VKF_CHECK(reader_->read(input, *next));
   for (size_t at = 0; at < input.tokens(); ++at) row.kept.append(request.text[at]);
   row.kept.wrote(input.tokens());
   request.encoded = input.tokens();
-  request.unread = false;
   // Its pixels are of no more use.
   request.input.reset();
   return {};
@@ -656,7 +677,7 @@ Status BatchState::take_step(std::vector<Turn>& turns, std::vector<BatchWork>& g
     gained.push_back(take_tokens(turn, std::span(places).subspan(next, count)));
     next += count;
     Row& row = rows_[turn.row];
-    if (row.request->update.state != State::kFailed || !row.request->source) continue;
+    if (row.request->update.state != State::kFailed || !encoder_) continue;
     row.source.clear();
     VKF_CHECK(encoder_->clear(turn.row));
   }

@@ -41,9 +41,9 @@ class BatchState {
     OnToken on_token;
     std::shared_ptr<GrammarConstraint> constraint;  // or null; touched by step() alone
     std::optional<GrammarText> grammar;             // once it runs
-    std::shared_ptr<const EncoderInput> source;     // of an encoder-decoder
+    std::shared_ptr<const EncoderInput> source;     // of an encoder-decoder, until it is encoded
     std::shared_ptr<const PromptInput> input;       // of a prompt that one pass reads
-    bool unread = false;                            // whether that pass is still to come
+    bool unread = false;                            // whether such a pass is still to come
     std::vector<float> adapters;                    // scales of the model's request adapters
     size_t encoded = 0;          // tokens of it, once that was done and until it is counted
     std::vector<uint32_t> text;  // prompt, then what was generated
@@ -55,7 +55,8 @@ class BatchState {
   };
   struct Row {
     CachedRow kept;
-    std::vector<int64_t> source;          // that its keys of the encoder are of
+    std::string source;                   // content that its keys of the encoder are of, or empty
+    size_t source_tokens = 0;             // those keys
     std::string content;                  // of the PromptInput that its keys are of; empty: none
     std::vector<float> adapters;          // by which all of its keys were computed
     std::vector<float> written_adapters;  // that the GPU has of it; empty: 0
@@ -101,8 +102,10 @@ class BatchState {
   Status encode_sources();
   // How many tokens of a request's prompt a row holds the keys of.
   size_t shared_prefix(const Row& row, const Request& request) const;
-  // Reads a prompt that takes a pass, one at most: a running row waits for one such pass a step. A
-  // prompt that cannot be read ends its request.
+  // Encodes for a row what its request has, in a pass that is prepared.
+  Status encode(uint32_t row);
+  // Reads a prompt or a picture that takes a pass, one at most: a running row waits for one such
+  // pass a step. What cannot be read ends its request.
   Status read_one_prompt(std::vector<BatchUpdate>& updates);
   std::vector<Turn> share_slots() const;
   Status add_drafts(std::vector<Turn>& turns);

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/message.h"
-#include "base/sha256.h"
 #include "generate/generation_sizes.h"
+#include "generate/input_content.h"
 #include "params/decode_state.h"
 #include "recording/token_rows.h"
 
@@ -14,22 +14,7 @@ namespace {
 
 // Sizes that recordings are kept for.
 constexpr size_t kMostPasses = 4;
-constexpr const char* kKeys = "self_kv.";
-
-// Of every name, type, shape and byte, each with its length before it.
-void add_tensors(const TensorMap& tensors, Sha256& digest) {
-  const auto add = [&digest](std::span<const std::byte> bytes) {
-    const uint64_t size = bytes.size();
-    digest.add(std::as_bytes(std::span(&size, 1)));
-    digest.add(bytes);
-  };
-  for (const auto& [name, tensor] : tensors) {
-    add(std::as_bytes(std::span(name)));
-    add(std::as_bytes(std::span(&tensor.dtype, 1)));
-    add(std::as_bytes(std::span(tensor.shape)));
-    add(tensor.bytes);
-  }
-}
+constexpr const char* kSelfKeys = "self_kv.";
 
 Status check_own_names(const TensorMap& inputs) {
   for (const char* name : {"input_ids", "attention_mask"}) {
@@ -62,19 +47,14 @@ Result<std::shared_ptr<const PromptInput>> PromptReader::check(const std::vector
                  "computed in one pass; make the batch without a context."}));
   }
   made->shape.prompt = std::min(prompt_bucket(tokens, false), made->shape.capacity);
-  Sha256 digest;
-  add_tensors(inputs, digest);
   const PromptPictures& pictures = made->read.pictures;
   for (size_t i = 0; i < prompt.size(); ++i) {
     const bool image = prompt[i] == pictures.image_token || pictures.rows[0].types[i] != 0;
     if (image) made->settled = i + 1;
   }
-  if (family.facts().slots == ModelFacts::Slots::kAfterPrompt) {
-    digest.add(std::as_bytes(std::span(prompt)));
-    made->settled = prompt.size() - 1;
-  }
-  const std::array<std::byte, 32> content = digest.digest();
-  made->content.assign(reinterpret_cast<const char*>(content.data()), content.size());
+  const bool whole = family.facts().slots == ModelFacts::Slots::kAfterPrompt;
+  if (whole) made->settled = prompt.size() - 1;
+  made->content = input_content(inputs, whole ? std::span(prompt) : std::span<const int64_t>());
   return std::shared_ptr<const PromptInput>(made);
 }
 
@@ -118,7 +98,7 @@ Status PromptReader::read(const PromptInput& input, uint32_t row) {
   const PassMemory& slots = slots_.memory().only();
   std::vector<BufferCopy> copies;
   for (const PlanBuffer& b : pass.graph->plan().buffers) {
-    if (b.source != BufferSource::kExternal || !b.name.starts_with(kKeys)) continue;
+    if (b.source != BufferSource::kExternal || !b.name.starts_with(kSelfKeys)) continue;
     const Buffer& to = slots.buffer(b.name);
     const uint64_t each = to.bytes() / static_cast<uint64_t>(slots_.shape().batch);
     const auto lines = static_cast<uint64_t>(b.shape[1]);

@@ -159,7 +159,8 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
   const std::string known = message(
       {"the image processors that can be read are ", name_list(names),
        "; give PictureSettings instead. (Idefics3, SmolVLM and Qwen2VL make several images of a "
-       "picture; only prompts of a TextGenerator take them.)"});
+       "picture; only prompts of a TextGenerator take them. Donut's pages are for models that "
+       "describe a picture.)"});
   if (!type.empty()) {
     return not_supported(config, "image_processor_type", "is " + bracketed(type) + "; " + known);
   }

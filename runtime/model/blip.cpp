@@ -40,11 +40,11 @@ class Blip : public EncoderDecoderFamily {
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
+  int64_t source_tokens(const ForwardShape&) const override { return picture_.tokens(); }
 
  protected:
   Result<Memory> encode(ModelBuilder& builder, const ForwardShape& shape,
                         const ForwardTaps& taps) const override;
-  int64_t source_tokens(const ForwardShape&) const override { return picture_.tokens(); }
 
  private:
   Status add_picture_rows(const Checkpoint& checkpoint, WeightTable& table) const;

@@ -325,6 +325,8 @@ class ModelFamily {
   virtual Result<ForwardInputs> second_inputs(const TensorMap& inputs, TensorMap& outputs) const;
   // The second pass, of sizes that second_inputs gave.
   virtual Status build_second(ModelBuilder& builder, const ForwardShape& shape) const;
+  // S of cross-attention: keys that an encoder makes of an input of that shape.
+  virtual int64_t source_tokens(const ForwardShape& shape) const { return shape.source; }
   // What a generation does before its first step: the encoder and the first P - 1 positions of the
   // prompt. The encoder's keys and values are cross_kv.l (B,S,2 Hkv E) per decoder layer. Those of
   // the prompt go into self_kv.l (R,lines,2 Hkv E). kUnsupported where a family does not generate.

@@ -111,13 +111,13 @@ class VisionEncoderDecoder : public EncoderDecoderFamily {
 
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  int64_t source_tokens(const ForwardShape& shape) const override {
+    return encoder_->tokens(shape.height, shape.width);
+  }
 
  protected:
   Result<Memory> encode(ModelBuilder& builder, const ForwardShape& shape,
                         const ForwardTaps& taps) const override;
-  int64_t source_tokens(const ForwardShape& shape) const override {
-    return encoder_->tokens(shape.height, shape.width);
-  }
 
  private:
   bool projects() const {

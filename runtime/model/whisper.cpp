@@ -22,11 +22,11 @@ class Whisper : public EncoderDecoderFamily {
   using EncoderDecoderFamily::EncoderDecoderFamily;
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  int64_t source_tokens(const ForwardShape&) const override { return facts().max_source; }
 
  protected:
   Result<Memory> encode(ModelBuilder& builder, const ForwardShape& shape,
                         const ForwardTaps& taps) const override;
-  int64_t source_tokens(const ForwardShape&) const override { return facts().max_source; }
 
  private:
   Result<TensorId> add_convolution(ModelBuilder& b, const std::string& name, TensorId x,

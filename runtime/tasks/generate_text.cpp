@@ -382,10 +382,8 @@ Status begin_captions(const TaskModel& task, const TextOptions& options,
   std::vector<TokenId>& start = settings.decoder_prompt;
   if (start.empty()) start = {settings.decoder_start};
   const auto room = task.facts().max_target - static_cast<int64_t>(start.size()) - 1;
-  const std::string_view text = options.prefix;
-  const auto encoded = encode_task_text(task, {&text, 1}, 0, room, SpecialTokens::kExclude);
-  if (!encoded) return encoded.error().with_context("[prefix]");
-  start.insert(start.end(), encoded->ids.begin(), encoded->ids.end());
+  VKF_ASSIGN(const std::vector<TokenId> ids, description_beginning(task, options.prefix, room));
+  start.insert(start.end(), ids.begin(), ids.end());
   if (options.max_new_tokens) return {};
   settings.max_new_tokens = fitting_tokens(task, settings.max_new_tokens, start.size());
   return {};
@@ -403,7 +401,7 @@ Result<std::vector<std::string>> caption_pictures(TaskModel& task,
   for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {
     const size_t count = std::min(task.batch, pictures.size() - begin);
     TensorMap inputs;
-    VKF_ASSIGN(inputs["pixel_values"], task.pictures->process(pictures.subspan(begin, count)));
+    VKF_ASSIGN(inputs["pixel_values"], described_pixels(task, pictures.subspan(begin, count)));
     VKF_ASSIGN(const Generation found, task.session->generate(inputs, settings));
     for (const auto& hypotheses : found) {
       VKF_ASSIGN(GeneratedText text, generated_text(task, hypotheses[0], prompt));

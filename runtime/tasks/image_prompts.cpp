@@ -131,11 +131,14 @@ std::string ImageWords::replaced(const std::string& text,
   return kind_ == Kind::kLeading ? all + "\n" : all;
 }
 
+Status check_picture(const Picture* picture, size_t number) {
+  if (picture != nullptr && HandleAccess::impl(*picture) != nullptr) return {};
+  return invalid_argument(message(
+      {"Picture [", number, "] of the prompt holds no pixels; give one that was not moved."}));
+}
+
 Result<PromptImages> read_one(const TaskModel& task, const Picture* picture, size_t number) {
-  if (picture == nullptr || HandleAccess::impl(*picture) == nullptr) {
-    return invalid_argument(message(
-        {"Picture [", number, "] of the prompt holds no pixels; give one that was not moved."}));
-  }
+  VKF_CHECK(check_picture(picture, number));
   auto made = (*task.images)->process(*HandleAccess::impl(*picture));
   if (made) return made;
   return made.error().with_context("Picture " + std::to_string(number + 1));
@@ -224,6 +227,48 @@ Result<ImagePrompt> make_image_prompt(const TaskModel& task, const PromptWithPic
     return invalid_argument(
         message({"[text ", index + 1, "] has no tokens; give a text that is not empty."}));
   }
+  return made;
+}
+
+bool describes_pictures(const TaskModel& task) {
+  const ModelFacts& facts = task.facts();
+  return facts.kind == ModelKind::kEncoderDecoder && facts.source == SourceKind::kPictures &&
+         facts.head == HeadKind::kLanguage;
+}
+
+Result<std::vector<TokenId>> description_beginning(const TaskModel& task, const std::string& text,
+                                                   int64_t room) {
+  if (text.empty()) return std::vector<TokenId>();
+  const std::string_view whole = text;
+  auto encoded = encode_task_text(task, {&whole, 1}, 0, room, SpecialTokens::kExclude);
+  if (!encoded) return encoded.error().with_context("[prefix]");
+  return std::move(encoded->ids);
+}
+
+Result<Tensor> described_pixels(const TaskModel& task, std::span<const Picture> pictures) {
+  if (!task.pages) return task.pictures->process(pictures);
+  std::vector<const RgbPicture*> shown;
+  for (const Picture& picture : pictures) {
+    VKF_CHECK(check_picture(&picture, shown.size()));
+    shown.push_back(HandleAccess::impl(picture).get());
+  }
+  return task.pages->process(shown);
+}
+
+Result<ImagePrompt> make_description_prompt(const TaskModel& task,
+                                            const PromptWithPictures& prompt) {
+  if (prompt.pictures.size() != 1) {
+    return invalid_argument(
+        message({"[pictures] holds ", prompt.pictures.size(), " pictures, but a ",
+                 task.facts().architecture, " describes one at a time; give one."}));
+  }
+  const Picture* picture = prompt.pictures[0];
+  VKF_CHECK(check_picture(picture, 0));
+  ImagePrompt made;
+  // One token starts the decoder, and one at least is generated.
+  VKF_ASSIGN(made.encoding.ids,
+             description_beginning(task, prompt.text, task.facts().max_target - 2));
+  VKF_ASSIGN(made.images["pixel_values"], described_pixels(task, {picture, 1}));
   return made;
 }
 

@@ -68,7 +68,10 @@ Status load_processors(TaskModel& task, const FileStore& files) {
   if (facts.source == SourceKind::kTokens || writes || compares) {
     VKF_ASSIGN(task.tokenizer, load_tokenizer(files));
   }
-  if (facts.source == SourceKind::kPictures || compares) {
+  if (facts.source == SourceKind::kPictures && facts.kind == ModelKind::kEncoderDecoder) {
+    VKF_ASSIGN(task.pages, load_task_pages(files));
+  }
+  if ((facts.source == SourceKind::kPictures && !task.pages) || compares) {
     VKF_ASSIGN(task.pictures, load_task_pictures(files, task.config));
   }
   if (facts.images.kind != ImagePromptFacts::Kind::kNone) {

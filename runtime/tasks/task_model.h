@@ -7,6 +7,7 @@
 #include "audio/log_mel.h"
 #include "audio/utterance_mel.h"
 #include "audio/waveform.h"
+#include "image/document_pages.h"
 #include "image/prompt_image_processor.h"
 #include "session/session_state.h"
 #include "tasks/ctc_vocabulary.h"
@@ -34,7 +35,8 @@ struct TaskModel {
   std::shared_ptr<const LoadedModel> model;
   std::unique_ptr<SessionState> session;
   std::unique_ptr<const TokenizerEngine> tokenizer;  // where texts go in or out
-  std::optional<PictureProcessor> pictures;          // where the model reads pictures
+  std::optional<PictureProcessor> pictures;          // where the model reads pictures, but for
+  std::optional<DocumentPages> pages;                // those that it describes as pages
   // Of a decoder that reads images; an error where its files describe no processor, for texts alone
   // need none.
   std::optional<Result<PromptImageProcessor>> images;
@@ -73,6 +75,8 @@ Result<std::unique_ptr<TaskModel>> load_prompt_model(std::shared_ptr<const Loade
 
 // What makes tensors of images and of audio, for load_task_model().
 Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
+// Nothing where the files name another image processor.
+Result<std::optional<DocumentPages>> load_task_pages(const FileStore& files);
 Result<LogMel> load_task_sounds(const FileStore& files);
 Result<UtteranceMel> load_task_utterances(const FileStore& files);
 Result<WaveformSettings> load_task_waveform(const FileStore& files);

@@ -15,4 +15,17 @@ Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonCo
   });
 }
 
+Result<std::optional<DocumentPages>> load_task_pages(const FileStore& files) {
+  return guarded([&]() -> Result<std::optional<DocumentPages>> {
+    VKF_ASSIGN(const JsonConfig settings, load_processor_config(files));
+    VKF_ASSIGN(const bool named, DocumentPages::named_by(settings));
+    std::optional<DocumentPages> pages;
+    if (named) {
+      VKF_ASSIGN(DocumentPages made, DocumentPages::parse(settings));
+      pages.emplace(std::move(made));
+    }
+    return pages;
+  });
+}
+
 }  // namespace vkformer

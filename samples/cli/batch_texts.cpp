@@ -137,8 +137,9 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
       options.capacity > 0 ? options.capacity : std::min(positions, kUsualCapacity);
   BatchTexts texts(std::move(*batch), std::move(tokenizer), capacity);
   texts.limits_ = flags.pictures;
-  if (const Status opened = texts.open_chat(*model, flags.model); !opened) return opened.error();
   texts.encoder_ = model->info().kind == ModelKind::kEncoderDecoder;
+  texts.describes_ = texts.encoder_ && model->info().source == SourceKind::kPictures;
+  if (const Status opened = texts.open_chat(*model, flags.model); !opened) return opened.error();
   texts.positions_ = positions;
   texts.most_waiting_ = options.waiting;
   texts.vocab_ = model->info().target_vocab;
@@ -149,8 +150,9 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
 }
 
 Status BatchTexts::open_chat(const Model& model, const std::string& directory) {
-  if (model.info().kind == ModelKind::kEncoderDecoder || tokenizer_ == nullptr) return {};
   const ModelSource source = ModelSource::directory(directory);
+  if (describes_) images_.emplace(ImagePromptReader::load(model, source));
+  if (encoder_ || tokenizer_ == nullptr) return {};
   Result<ChatTemplate> found = ChatTemplate::load(source);
   // A template that cannot be read is the trouble of those who use it.
   if (found || found.error().code != ErrorCode::kNotFound) template_.emplace(std::move(found));
@@ -212,7 +214,35 @@ Result<ImagePromptInputs> BatchTexts::prompt_of_messages(const Json& given) cons
   return (*images_)->read(prompt);
 }
 
+// As `generate --picture` reads it: one picture, and a text that its description begins with.
+Result<ImagePromptInputs> BatchTexts::prompt_to_describe(const Json& fields) const {
+  if (!*images_) return images_->error();
+  const bool said = fields.contains("messages");
+  if (fields.contains("ids") || said == fields.contains("pictures") ||
+      (said && fields.contains("text"))) {
+    return bad_request("pictures",
+                       "must be given, a list of one data URL, or else [messages] with it, because "
+                       "this model describes a picture; [text] may go with [pictures]");
+  }
+  RequestPictures pictures(limits_);
+  Result<std::string> text = std::string();
+  if (said) {
+    text = read_described(fields["messages"], pictures);
+  } else {
+    const Json begins = fields.value("text", Json(""));
+    if (!begins.is_string()) return bad_request("text", "must be a text");
+    text = begins.get<std::string>();
+    if (const Status added = pictures.add_all(fields["pictures"], "pictures"); !added)
+      return added.error();
+  }
+  if (!text) return text.error();
+  PromptWithPictures prompt{std::move(*text), {}};
+  for (const Picture& picture : pictures.all()) prompt.pictures.push_back(&picture);
+  return (*images_)->read(prompt);
+}
+
 Result<ImagePromptInputs> BatchTexts::prompt_of(const Json& fields) const {
+  if (describes_) return prompt_to_describe(fields);
   const int given = (fields.contains("ids") ? 1 : 0) + (fields.contains("text") ? 1 : 0) +
                     (fields.contains("messages") ? 1 : 0);
   if (given != 1) {
@@ -242,16 +272,25 @@ Result<ImagePromptInputs> BatchTexts::prompt_of(const Json& fields) const {
   return encoded(text, SpecialTokens::kInclude);
 }
 
-Result<std::optional<DecodeStream>> BatchTexts::stream_behind(
-    const std::vector<TokenId>& prompt) const {
-  if (tokenizer_ == nullptr) return std::optional<DecodeStream>();
-  std::optional<DecodeStream> stream = tokenizer_->decode_stream();
+size_t BatchTexts::begun(const std::vector<TokenId>& prompt) const {
+  if (!encoder_) return prompt.size();
+  const size_t start = std::max<size_t>(1, batch_.generation_defaults().decoder_prompt.size());
+  return start + (describes_ ? prompt.size() : 0);
+}
+
+Result<BatchTexts::Line> BatchTexts::line_behind(const std::vector<TokenId>& prompt,
+                                                 StopStrings stops) const {
+  Line line{.stops = std::move(stops)};
+  if (tokenizer_ == nullptr) return line;
+  line.stream = tokenizer_->decode_stream();
+  if (encoder_ && !describes_) return line;
   // After a prompt, a text begins with the space that it would lose at the start of a line.
   for (const TokenId id : prompt) {
-    const Result<std::string> before = stream->push(id);
+    const Result<std::string> before = line.stream->push(id);
     if (!before) return before.error();
+    if (describes_) line.piece += *before;
   }
-  return stream;
+  return line;
 }
 
 Status BatchTexts::read_grammar(const Json& fields, GenerateOptions& o) {
@@ -305,7 +344,7 @@ Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
   request.prompt = std::move(prompt->ids);
   request.inputs = std::move(prompt->inputs);
   GenerateOptions& o = request.options;
-  o.max_new_tokens = usual_tokens(encoder_ ? 1 : request.prompt.size());
+  o.max_new_tokens = usual_tokens(begun(request.prompt));
   if (const Status read = read_settings(fields, o); !read) return read.error();
   if (const Status read = read_words(fields, tokenizer_.get(), o.penalties); !read)
     return read.error();
@@ -324,10 +363,9 @@ Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
     story->log_probabilities = wanted.get<bool>();
   }
   for (int sequence = 0; sequence < o.return_sequences; ++sequence) {
-    Result<std::optional<DecodeStream>> stream =
-        stream_behind(encoder_ ? std::vector<TokenId>() : request.prompt);
-    if (!stream) return stream.error();
-    story->lines.push_back({.stream = std::move(*stream), .stops = StopStrings(*stops)});
+    Result<Line> line = line_behind(request.prompt, StopStrings(*stops));
+    if (!line) return line.error();
+    story->lines.push_back(std::move(*line));
   }
   return story;
 }
@@ -424,7 +462,7 @@ int BatchTexts::usual_tokens(size_t prompt) const {
 // What generate's texts have where nobody says: not less because a row is small.
 int64_t BatchTexts::wanted_tokens(const std::vector<TokenId>& prompt) const {
   const int own = batch_.generation_defaults().max_new_tokens;
-  const int64_t room = positions_ - (encoder_ ? 1 : static_cast<int64_t>(prompt.size()));
+  const int64_t room = positions_ - static_cast<int64_t>(begun(prompt));
   return std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualNewTokens);
 }
 

@@ -64,8 +64,8 @@ class BatchTexts {
  private:
   // What came of a sequence so far.
   struct Line {
-    std::optional<DecodeStream> stream;
     StopStrings stops;
+    std::optional<DecodeStream> stream = {};
     std::string piece = {};  // that nobody was told yet
     std::string text = {};
     std::vector<TokenId> ids = {};
@@ -92,8 +92,11 @@ class BatchTexts {
   Result<ImagePromptInputs> prompt_of(const Json& fields) const;
   Result<ImagePromptInputs> prompt_of_messages(const Json& given) const;
   Result<ImagePromptInputs> prompt_with_pictures(const std::string& text, const Json& urls) const;
+  Result<ImagePromptInputs> prompt_to_describe(const Json& fields) const;
   Result<ImagePromptInputs> encoded(const std::string& text, SpecialTokens special_tokens) const;
-  Result<std::optional<DecodeStream>> stream_behind(const std::vector<TokenId>& prompt) const;
+  // Tokens of a row that precede what is generated.
+  size_t begun(const std::vector<TokenId>& prompt) const;
+  Result<Line> line_behind(const std::vector<TokenId>& prompt, StopStrings stops) const;
   Status read_grammar(const Json& fields, GenerateOptions& options);
   Status check_id(const Json& fields) const;
   Result<std::shared_ptr<Story>> read(const Json& fields, BatchRequest& request);
@@ -114,7 +117,8 @@ class BatchTexts {
   int64_t capacity_ = 0;      // tokens of a row
   int64_t most_waiting_ = 0;  // sequences in the queue
   int64_t positions_ = 0;     // of the model
-  bool encoder_ = false;      // prompts are inputs of an encoder
+  bool encoder_ = false;      // there is an encoder, which reads the input of a request
+  bool describes_ = false;    // that input is a picture, and the prompt begins its description
   int64_t vocab_ = 0;         // tokens
   int beams_ = 1;             // of the model's own settings
   std::optional<GrammarVocabulary> vocabulary_;

@@ -148,4 +148,17 @@ Result<Json> read_messages(const Json& given, MessageContent content, RequestPic
   return messages;
 }
 
+Result<std::string> read_described(const Json& given, RequestPictures& pictures) {
+  const Result<Json> messages = read_messages(given, MessageContent::kParts, pictures);
+  if (!messages) return messages.error();
+  if (messages->size() != 1 || (*messages)[0]["role"] != "user") {
+    return bad_field("messages",
+                     "must be one message with the [role] 'user', because this model describes a "
+                     "picture and holds no conversation.");
+  }
+  std::string text;
+  for (const Json& part : (*messages)[0]["content"]) text += part.value("text", std::string());
+  return text;
+}
+
 }  // namespace vkformer::cli

@@ -43,5 +43,8 @@ enum class MessageContent : uint8_t { kText, kParts };
 // "image_url", "image_url": {"url": ...}}. Gives what a chat template takes, and adds the pictures
 // in their order.
 Result<Json> read_messages(const Json& given, MessageContent content, RequestPictures& pictures);
+// The same field for a model that describes a picture: one message of a user, whose picture is
+// added. Gives its texts, which the description begins with.
+Result<std::string> read_described(const Json& given, RequestPictures& pictures);
 
 }  // namespace vkformer::cli

@@ -6,6 +6,7 @@
 #include "support/c_handles.h"
 #include "support/golden.h"
 #include "vkformer/generation_batch.h"
+#include "vkformer/tokenizer.h"
 
 namespace vkformer::testing {
 namespace {
@@ -233,6 +234,61 @@ TEST_SUITE("model") {
     texts.load(folder + "judge");
     CHECK(vkf_image_prompts_load(texts.model.get(), source.get(), &no_reader, c.error.get()) !=
           VKF_OK);
+  }
+
+  TEST_CASE("C: a picture that a model describes gets its text in a batch") {
+    if (!have_test_device()) return;
+    const std::string folder = std::string(VKFORMER_SOURCE_DIR) + "/tests/tasks/golden/";
+    const std::string directory = folder + "captions";
+    CBatch c;
+    c.load(directory);
+    vkf_batch_options options{};
+    options.rows = 2;
+    c.check(c.create(options));
+    vkf_source* files = nullptr;
+    c.check(vkf_source_directory(directory.c_str(), &files, c.error.get()));
+    const Owned<vkf_source> source(files, vkf_source_free);
+    vkf_image_prompts* made = nullptr;
+    c.check(vkf_image_prompts_load(c.model.get(), source.get(), &made, c.error.get()));
+    const Owned<vkf_image_prompts> reader(made, vkf_image_prompts_free);
+    CHECK(std::string(vkf_image_prompts_placeholder(reader.get())).empty());
+    vkf_picture* loaded = nullptr;
+    c.check(vkf_picture_load((folder + "picture-0.png").c_str(), &loaded, c.error.get()));
+    const Owned<vkf_picture> picture(loaded, vkf_picture_free);
+    const vkf_picture* const pictures[] = {picture.get()};
+    vkf_generate_options settings{};
+    settings.struct_size = sizeof settings;
+    settings.set = VKF_SET_MAX_NEW_TOKENS;
+    settings.max_new_tokens = 8;
+    vkf_batch_request request{};
+    request.struct_size = sizeof request;
+    request.options = &settings;
+    const auto submit = [&](const char* text) {
+      const vkf_prompt prompt = {text, pictures, 1};
+      vkf_tensors* read = nullptr;
+      c.check(vkf_image_prompts_read(reader.get(), &prompt, &read, c.error.get()));
+      const Owned<vkf_tensors> inputs(read, vkf_tensors_free);
+      CHECK(vkf_tensors_count(inputs.get()) == (*text == 0 ? 1 : 2));
+      request.inputs = inputs.get();
+      uint64_t number = 0;
+      c.check(vkf_batch_submit(c.batch.get(), &request, &number, c.error.get()));
+      return number;
+    };
+    const uint64_t plain = submit(""), begun = submit("ab");
+    const auto told = run_c(c);
+    const auto tokenizer = Tokenizer::load(directory);
+    REQUIRE(tokenizer.ok());
+    const Json found = read_json(directory + "/expected.json")["found"];
+    const std::vector<TokenId> ids(told.at(plain).tokens.begin(), told.at(plain).tokens.end());
+    const auto text = tokenizer->decode(ids);
+    REQUIRE(text.ok());
+    CHECK(*text == found[0].get<std::string>());
+    CHECK(told.at(begun).tokens.size() <= 8);
+    const vkf_prompt none = {"a", nullptr, 0};
+    vkf_tensors* refused = nullptr;
+    CHECK(vkf_image_prompts_read(reader.get(), &none, &refused, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    CHECK(c.message().find("holds 0 pictures") != std::string::npos);
   }
 }
 

@@ -315,9 +315,96 @@ class ServePicturesTest(unittest.TestCase):
         events = [json.loads(line) for line in result.stdout.splitlines()]
         self.assertEqual((events[0]["event"], events[0]["status"]), ("refused", 501))
         self.assertIn("reads no images", events[0]["error"])
-        captions = run_on_device("serve", model("captions"), text="")
-        self.assertNotEqual(captions.returncode, 0)
-        self.assertIn("by its encoder", captions.stderr)
+
+    def describe(self, lines, *options, directory=None):
+        """Events of requests to a model that describes pictures."""
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        result = run_on_device("serve", directory or model("captions"), *options, text=text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_descriptions_of_pictures_are_those_of_caption(self):
+        names = [f"picture-{i}.png" for i in range(3)]
+        lines, expected = [], {}
+        for begins in ("", "ab"):
+            prefix = ["--prefix", begins] if begins else []
+            captions = run_on_device("caption", model("captions"), *map(model, names), "--beams", "1",
+                                     "--max-new-tokens", "9", "--json", *prefix)
+            self.assertEqual(captions.returncode, 0, captions.stderr)
+            texts = [json.loads(line)["text"] for line in captions.stdout.splitlines()]
+            for name, text in zip(names, texts):
+                url = data_url(name)
+                requests = {"t": {"text": begins, "pictures": [url]}, "m": {"messages": said(begins, url)}}
+                if not begins:
+                    requests["p"] = {"pictures": [url]}
+                    requests["n"] = {"messages": [{"role": "user", "content": [
+                        {"type": "image_url", "image_url": {"url": url}}]}]}
+                for kind, fields in requests.items():
+                    key = kind + begins + name
+                    expected[key] = text
+                    lines.append(dict(fields, id=key, max_new_tokens=9))
+        for options in (["--slots", "3", "--step-tokens", "5"], ["--slots", "2", "--no-prefix-cache"],
+                        ["--slots", "1", "--prompt-lookup", "2"]):
+            events = self.describe(lines, *options)
+            ends = {e["id"]: e for e in events if e["event"] == "end"}
+            self.assertEqual({key: end["text"] for key, end in ends.items()}, expected, options)
+            for key, text in expected.items():
+                pieces = [e["text"] for e in events if e["event"] == "text" and e["id"] == key]
+                self.assertTrue(text.startswith("".join(pieces)), (key, pieces))
+        self.assertTrue(all(expected[key].startswith("ab") for key in expected if "ab" in key))
+
+    def test_pages_are_served_as_caption_reads_them(self):
+        names = [f"picture-{i}.png" for i in range(3)]
+        lines = [{"id": i, "pictures": [data_url(name)], "max_new_tokens": 9} for i, name in enumerate(names)]
+        with tempfile.TemporaryDirectory() as folder:
+            donut = os.path.join(folder, "donut")
+            shutil.copytree(model("captions"), donut)
+            settings = os.path.join(donut, "preprocessor_config.json")
+            with open(settings, encoding="utf-8") as file:
+                content = json.load(file)
+            content.update(image_processor_type="DonutImageProcessor", do_align_long_axis=True)
+            with open(settings, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+            captions = run_on_device("caption", donut, *map(model, names), "--beams", "1", "--max-new-tokens", "9",
+                                     "--json")
+            self.assertEqual(captions.returncode, 0, captions.stderr)
+            texts = [json.loads(line)["text"] for line in captions.stdout.splitlines()]
+            ends = {e["id"]: e["text"] for e in self.describe(lines, directory=donut) if e["event"] == "end"}
+            plain = {e["id"]: e["text"] for e in self.describe(lines) if e["event"] == "end"}
+        self.assertEqual([ends[i] for i in range(3)], texts)
+        self.assertNotEqual(ends, plain)
+
+    def test_what_is_no_picture_to_describe_is_refused(self):
+        url, other = data_url("picture-0.png"), data_url("picture-1.png")
+        user, assistant = said("a", url)[0], {"role": "assistant", "content": "b"}
+        cases = [
+            ({"text": "a"}, 400, "[pictures] must be given"),
+            ({"ids": [1]}, 400, "[pictures] must be given"),
+            ({"ids": [1], "pictures": [url]}, 400, "[pictures] must be given"),
+            ({"pictures": [url], "messages": [user]}, 400, "[pictures] must be given"),
+            ({"text": "a", "messages": [user]}, 400, "[pictures] must be given"),
+            ({"text": 7, "pictures": [url]}, 400, "[text] must be a text"),
+            ({"pictures": []}, 400, "holds 0 pictures"),
+            ({"pictures": [url, other]}, 400, "holds 2 pictures"),
+            ({"messages": said("a")}, 400, "holds 0 pictures"),
+            ({"messages": said("a", url, other)}, 400, "holds 2 pictures"),
+            ({"messages": [user, assistant]}, 400, "one message with the [role] 'user'"),
+            ({"messages": [{"role": "system", "content": user["content"]}]}, 400, "one message with"),
+            ({"pictures": [model("picture-0.png")]}, 400, "never opened"),
+            ({"pictures": ["file:///etc/passwd"]}, 400, "never opened"),
+            ({"messages": said("a", "https://example.org/a.png")}, 400, "never opened"),
+            ({"pictures": ["data:image/png;base64,AAAA"]}, 400, "Picture [pictures.0]"),
+            ({"text": "a" * 5000, "pictures": [url]}, 400, "tokens"),
+        ]
+        lines = [dict(fields, id=i, max_new_tokens=2) for i, (fields, _, _) in enumerate(cases)]
+        lines.append({"id": "good", "text": "a", "pictures": [url], "max_new_tokens": 2})
+        events = self.describe(lines)
+        refused = {e["id"]: e for e in events if e["event"] == "refused"}
+        for i, (_, status, part) in enumerate(cases):
+            self.assertIn(i, refused, cases[i])
+            self.assertEqual(refused[i]["status"], status, refused[i])
+            self.assertIn(part, refused[i]["error"])
+        self.assertEqual([e["reason"] for e in events if e["event"] == "end"], ["finished"])
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ TEST_SUITE("model") {
       CHECK_MESSAGE(batch.error().message.find(part) != std::string::npos, batch.error().message);
     };
     refused(golden_model("linear_transformer-steps"), {}, "does not continue tokens");
-    refused(golden_model("whisper-base"), {}, "whose inputs a batch takes as tokens alone");
+    refused(golden_model("whisper-base"), {}, "but a batch takes tokens or pictures");
     refused(golden_model("gpt2-bare"), {}, "no language head");
     refused(golden_model("llama-longrope"), {}, "depend on the length of a prompt");
     refused(model, {.rows = 0}, "[rows] is 0, but must lie between 1");

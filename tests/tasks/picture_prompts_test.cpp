@@ -1,4 +1,6 @@
 // Prompts with pictures: tokens and texts of tests/tasks/golden/prompts-*, and what is refused.
+#include <cmath>
+
 #include "base/handle_access.h"
 #include "tasks/image_prompts.h"
 #include "tasks/task_cases.h"
@@ -138,5 +140,38 @@ TEST_SUITE("model") {
     CHECK_FALSE(texts.info().reads_images);
     CHECK(has(refused(texts, prompt), "reads no pictures"));
     CHECK_FALSE(texts.picture_placeholder().ok());
+  }
+
+  TEST_CASE("a model is shown a whole page where its files name Donut's processor") {
+    if (!have_test_device()) return;
+    const TaskCopy donut("captions");
+    donut.change("preprocessor_config.json", "image_processor_type", "DonutImageProcessor");
+    auto captioner = load_task<Captioner>(donut.folder.path());
+    auto plain = load_golden<Captioner>("captions");
+    const std::vector<Picture> pictures =
+        load_pictures(Json({"picture-0.png", "picture-1.png", "picture-2.png"}));
+    // The page made by hand: 32 x 32, which the model's own processor leaves as it is.
+    const DocumentPages pages = value_of(
+        DocumentPages::parse(value_of(JsonConfig::parse("{\"size\": [32, 32]}", "pages"))));
+    std::vector<Picture> whole;
+    for (const Picture& picture : pictures) {
+      const RgbPicture* const one = HandleAccess::impl(picture).get();
+      const auto values = value_of(value_of(pages.process({&one, 1})).to_floats());
+      std::vector<uint8_t> bytes(values.size());
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double byte = (double{values[i]} * 0.5 + 0.5) * 255.0;
+        bytes[i % 1024 * 3 + i / 1024] = static_cast<uint8_t>(std::lround(byte));
+      }
+      whole.push_back(value_of(Picture::from_rgb(32, 32, bytes)));
+    }
+    CHECK(value_of(captioner.caption(pictures)) == value_of(plain.caption(whole)));
+    CHECK(value_of(captioner.caption(pictures)) != value_of(plain.caption(pictures)));
+    const TaskCopy loose("captions");
+    loose.change("preprocessor_config.json", "image_processor_type", "DonutImageProcessor");
+    loose.change("preprocessor_config.json", "do_pad", false);
+    const auto refused_pages =
+        Captioner::load(*test_device(), ModelSource::directory(loose.folder.path()));
+    REQUIRE_FALSE(refused_pages.ok());
+    CHECK(has(refused_pages.error().message, "[do_pad] is false"));
   }
 }

@@ -19,7 +19,8 @@ namespace Vkformer
             Handle = made;
         }
 
-        /// <summary>What stands for an image in a prompt, such as "&lt;image&gt;".</summary>
+        /// <summary>What stands for an image in a prompt, such as "&lt;image&gt;"; empty of a model that describes
+        /// an image.</summary>
         public string Placeholder
         {
             get
@@ -31,7 +32,8 @@ namespace Vkformer
         }
 
         /// <summary>Tensors with "input_ids" (1,T) and those of the images, for Batch.Submit and Session.Generate. A
-        /// text without placeholders has its images before it.</summary>
+        /// text without placeholders has its images before it. Of a model that describes an image, the text is what
+        /// the description begins with, for Batch.Submit alone; without one there are no "input_ids".</summary>
         public Tensors Read(string text, IReadOnlyList<Image> images)
         {
             using (var arena = new Arena())

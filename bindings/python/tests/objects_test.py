@@ -357,6 +357,29 @@ class Sessions(unittest.TestCase):
         with self.assertRaises(vkformer.VkformerError):
             prompts.read("a <image>", [])
 
+    def test_batches_that_describe_images(self):
+        folder = TASKS / "captions"
+        model = vkformer.Model(folder, DEVICE)
+        prompts = vkformer.ImagePrompts(model, folder)
+        self.assertEqual(prompts.placeholder, "")
+        batch = vkformer.Batch(model, rows=2)
+        tokenizer = vkformer.Tokenizer(folder)
+        captioner = vkformer.Task(folder, "caption", DEVICE)
+        begun = prompts.read("ab", [TASKS / "picture-0.png"])
+        plain = prompts.read("", [TASKS / "picture-1.png"])
+        self.assertEqual(sorted(plain), ["pixel_values"])
+        numbers = [batch.submit(inputs, max_new_tokens=8) for inputs in (begun, plain)]
+        tokens = {number: [] for number in numbers}
+        while not batch.idle:
+            for update in batch.step():
+                tokens[update.request] += update.tokens
+        texts = [tokenizer.decode(list(begun["input_ids"][0]) + tokens[numbers[0]]), tokenizer.decode(tokens[numbers[1]])]
+        for i, prefix in enumerate(("ab", "")):
+            alone = captioner.caption([TASKS / f"picture-{i}.png"], beams=1, max_new_tokens=8, prefix=prefix)
+            self.assertEqual(texts[i], alone[0])
+        with self.assertRaises(vkformer.VkformerError):
+            prompts.read("a", [])
+
     def test_batches(self):
         spear = vkformer.Model(SPEAR, DEVICE)
         tokenizer = vkformer.Tokenizer(SPEAR)

@@ -427,12 +427,13 @@ class ImagePrompts(Handle):
 
     @property
     def placeholder(self) -> str:
-        """What stands for an image in a prompt, such as "<image>"."""
+        """What stands for an image in a prompt, such as "<image>"; "" of a model that describes an image."""
         return to_text(call("vkf_image_prompts_placeholder", self)) or ""
 
     def read(self, text: str, images: Sequence[ImageLike] = ()) -> Tensors:
         """Tensors with "input_ids" (1,T) and those of the images. A text without placeholders has its images
-        before it. For Batch.submit(), and for Session.generate()."""
+        before it. For Batch.submit(), and for Session.generate(). Of a model that describes an image, the text
+        is what the description begins with, for Batch.submit() alone; without one there are no "input_ids"."""
         with Keep() as keep:
             array = handle_array([image_of(image) for image in images], "vkf_picture", keep)
             prompt = _c.types["vkf_prompt"](to_bytes(text, "text"), array, len(images))

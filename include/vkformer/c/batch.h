@@ -29,18 +29,20 @@ typedef struct vkf_batch_options {
   int32_t context;            // keys that a row keeps; 0: all
   int32_t sinks;              // first keys of a context that stay; 0: 4, -1: none
   const vkf_model* draft;     // a smaller model that proposes them; null: none
-  int32_t source;             // tokens of an encoder's input; 0: the model's, at most 512
+  // Tokens of an encoder's input; 0: as many as the model takes, at most 512 of a text.
+  int32_t source;
   int32_t reserved;
 } vkf_batch_options;
 typedef struct vkf_batch_request {
   uint32_t struct_size;
   uint32_t reserved;
-  vkf_ids prompt;                       // or the input of an encoder-decoder
+  // Or the input of an encoder-decoder; of one that describes a picture, the text's beginning.
+  vkf_ids prompt;
   const vkf_generate_options* options;  // null: the model's own, with one beam
   const char* client;                   // the client that asks; null: none in particular
-  // Of a decoder that reads images: the tensors of the images in the prompt. What
-  // vkf_image_prompts_read gives has the prompt as well, as input_ids (1, T); `prompt` is then
-  // empty. Null: none.
+  // Of a decoder that reads images: the tensors of the images in the prompt. Of an encoder that
+  // reads pictures: the pixel_values of one. What vkf_image_prompts_read gives has the prompt as
+  // well, as input_ids (1, T); `prompt` is then empty. Null: none.
   const vkf_tensors* inputs;
 } vkf_batch_request;
 enum {

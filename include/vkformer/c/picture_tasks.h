@@ -41,10 +41,12 @@ typedef struct vkf_image_prompts vkf_image_prompts;
 VKFORMER_API vkf_status vkf_image_prompts_load(const vkf_model* model, const vkf_source* source,
                                                vkf_image_prompts** reader, vkf_error* error);
 VKFORMER_API void vkf_image_prompts_free(vkf_image_prompts* reader);
-// What stands for a picture in a prompt, such as "<image>"; null of a null reader. [any]
+// What stands for a picture in a prompt, such as "<image>"; empty of a model that describes a
+// picture; null of a null reader. [any]
 VKFORMER_API const char* vkf_image_prompts_placeholder(const vkf_image_prompts* reader);
 // Tensors with "input_ids" (1, T) and those of the pictures, for vkf_batch_submit and
-// vkf_session_generate_from. [any]
+// vkf_session_generate_from. Of a model that describes a picture, input_ids is what the
+// description begins with; it is absent if the text is empty, and for vkf_batch_submit alone. [any]
 VKFORMER_API vkf_status vkf_image_prompts_read(const vkf_image_prompts* reader,
                                                const vkf_prompt* prompt, vkf_tensors** tensors,
                                                vkf_error* error);

@@ -75,8 +75,11 @@ Result<StepResult> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepS
   run.step = s;
   run.state = tensors.state;
   run.ancestry = tensors.ancestry;
-  run.source = source_tokens({.source = s.source, .height = s.height, .width = s.width});
-  if (facts_.source == SourceKind::kTokens || facts_.source == SourceKind::kWaveform) {
+  // Rows of slots have inputs of different sizes, and the mask says how many keys each has.
+  const bool slots = s.slots > 0;
+  run.source =
+      slots ? s.source : source_tokens({.source = s.source, .height = s.height, .width = s.width});
+  if (slots || facts_.source == SourceKind::kTokens || facts_.source == SourceKind::kWaveform) {
     run.source_mask =
         b.graph().add_external("key_mask", DType::kU32, {s.batch, (run.source + 31) / 32});
   }

@@ -53,8 +53,6 @@ class EncoderDecoderFamily : public ModelFamily {
   // The encoder's output for a pass of that shape.
   virtual Result<Memory> encode(ModelBuilder& builder, const ForwardShape& shape,
                                 const ForwardTaps& taps) const;
-  // S of an encoder that does not read tokens.
-  virtual int64_t source_tokens(const ForwardShape& shape) const { return shape.source; }
 
  private:
   Result<TensorId> decode(ModelBuilder& builder, StackRun run) const;
