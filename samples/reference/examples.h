@@ -6,6 +6,7 @@
 
 #include <vkformer/device.h>
 
+#include <functional>
 #include <string>
 
 // What the examples work with.
@@ -19,8 +20,11 @@ struct Setting {
 
 // Success if `holds`, else an error that names what was expected.
 vkformer::Status expect(bool holds, const std::string& what);
+// What `show` gives; prints how long it took, and its error.
+vkformer::Status timed(const std::string& name, const std::function<vkformer::Status()>& show);
 
 vkformer::Status show_device(const Setting& setting);
+vkformer::Status show_in_c(const Setting& setting);
 vkformer::Status show_model(const Setting& setting);
 vkformer::Status show_pictures(const Setting& setting);
 vkformer::Status show_session(const Setting& setting);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,6 +17,18 @@ vkformer::Status expect(bool holds, const std::string& what) {
   return vkformer::Error{vkformer::ErrorCode::kInternal, "This was expected: " + what + "."};
 }
 
+vkformer::Status timed(const std::string& name, const std::function<vkformer::Status()>& show) {
+  const auto begin = std::chrono::steady_clock::now();
+  vkformer::Status shown = show();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  std::printf("-- %s: %.2f s\n", name.c_str(), taken.count());
+  if (!shown) {
+    std::fprintf(stderr, "reference_examples: %s: %s\n", name.c_str(),
+                 shown.error().message.c_str());
+  }
+  return shown;
+}
+
 namespace {
 
 using Show = vkformer::Status (*)(const Setting& setting);
@@ -24,18 +37,13 @@ const std::vector<std::pair<const char*, Show>> kSubjects = {
     {"values", show_values}, {"tensor", show_tensor},     {"device", show_device},
     {"model", show_model},   {"pictures", show_pictures}, {"session", show_session},
     {"slices", show_slices}, {"tasks", show_tasks},       {"tokenizer", show_tokenizer},
+    {"c", show_in_c},
 };
 
 int run(const Setting& setting) {
   int failed = 0;
   for (const auto& [name, show] : kSubjects) {
-    const auto begin = std::chrono::steady_clock::now();
-    const vkformer::Status shown = show(setting);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    std::printf("-- %s: %.2f s\n", name, taken.count());
-    if (shown) continue;
-    std::fprintf(stderr, "reference_examples: %s: %s\n", name, shown.error().message.c_str());
-    ++failed;
+    if (!timed(name, [&, show = show] { return show(setting); })) ++failed;
   }
   return failed == 0 ? 0 : 1;
 }
