@@ -1,4 +1,4 @@
-/* Examples of devices: lists, groups, profiles, the roofline and the tuner. */
+/* Examples of devices: lists, groups and profiles. */
 #include <stdio.h>
 
 #include "examples.h"
@@ -101,47 +101,17 @@ static int show_profile(vkf_device* device, vkf_task* task, vkf_error* error) {
   return ok;
 }
 
-static int show_roofline(const vkf_device* device, vkf_error* error) {
-  //! [vkf_device_roofline]
-  // Measures what the device does at best. Nothing else should use it meanwhile.
-  vkf_roofline roofline = {.struct_size = sizeof roofline};
-  const int ok = vkf_device_roofline(device, &roofline, error) == VKF_OK;
-  if (ok) printf("%.0f GFLOPS, %.0f GB/s\n", roofline.fma_gflops, roofline.copy_gbytes);
-  //! [end]
-  return ok && roofline.copy_gbytes > 0;
-}
-
-static int show_tuner(const vkf_device* device, vkf_error* error) {
-  //! [vkf_device_tune vkf_tune_report_count vkf_tune_report_get vkf_tune_report_file]
-  //! [vkf_tune_report_free]
-  // Takes a first look at which kernels are fastest here; without `quick` it takes minutes.
-  const vkf_tune_options options = {
-      .struct_size = sizeof options, .quick = 1, .ms_per_choice = 0.01};
-  vkf_tune_report* report = NULL;
-  int ok = vkf_device_tune(device, &options, &report, error) == VKF_OK;
-  for (size_t i = 0; ok && i < vkf_tune_report_count(report); ++i) {
-    vkf_tuned_choice choice = {.struct_size = sizeof choice};
-    ok = vkf_tune_report_get(report, i, &choice, error) == VKF_OK;
-    if (ok) printf("%s: %s in place of %s\n", choice.shape, choice.winner, choice.usual);
-  }
-  if (ok) printf("stored in [%s]\n", vkf_tune_report_file(report));
-  vkf_tune_report_free(report);
-  //! [end]
-  return ok;
-}
-
 int show_c_device(const c_setting* setting) {
   char directory[PATH_BYTES];
   vkf_error* error = setting->error;
-  const vkf_device_options no_cache = {.struct_size = sizeof no_cache, .cache_directory = "none"};
   vkf_device* own = NULL;
   vkf_task* task = NULL;
   path_in(directory, setting->models, "g2p-en");
   const int ok =
       show_list(error) && show_own_device(error) && show_memory(setting->device) &&
-      vkf_device_create(&no_cache, &own, error) == VKF_OK &&
+      vkf_device_create(NULL, &own, error) == VKF_OK &&
       vkf_task_load(own, directory, "generate", NULL, &task, error) == VKF_OK &&
-      show_profile(own, task, error) && show_roofline(own, error) && show_tuner(own, error) &&
+      show_profile(own, task, error) &&
       show_group(setting->device, path_in(directory, setting->models, "shakespeare"), error) &&
       show_divided_group(setting->device, directory, error);
   vkf_task_free(task);

@@ -28,8 +28,10 @@ const char* path_in(char* path, const char* folder, const char* name);
 void* read_whole_file(const char* path, size_t* size);
 
 int show_c_attention(const c_setting* setting);
+int show_c_conformance(const c_setting* setting);
 int show_c_device(const c_setting* setting);
 int show_c_generation(const c_setting* setting);
+int show_c_measurements(const c_setting* setting);
 int show_c_media(const c_setting* setting);
 int show_c_model(const c_setting* setting);
 int show_c_operators(const c_setting* setting);
