@@ -33,6 +33,7 @@ vkformer::Status show_conformance(const Setting& setting);
 vkformer::Status show_device(const Setting& setting);
 vkformer::Status show_grammars(const Setting& setting);
 vkformer::Status show_groups(const Setting& setting);
+vkformer::Status show_guest(const Setting& setting);
 vkformer::Status show_in_c(const Setting& setting);
 vkformer::Status show_measurements(const Setting& setting);
 vkformer::Status show_measurements_in_c(const Setting& setting);

@@ -62,6 +62,7 @@ const Subjects kSubjects = {
     {"tasks", show_tasks},
     {"tokenizer", show_tokenizer},
     {"grammars", show_grammars},
+    {"guest", show_guest},
     {"attention_view", show_attention_view},
     {"operators", show_operators},
     {"conformance", show_conformance},
