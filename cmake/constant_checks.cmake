@@ -1,6 +1,6 @@
 # vkformer_constant_checks(OUT KERNEL SPIRV LIST SPIRV_DIS): assertions in C++, one for every
-# specialization constant of a kernel's SPIR-V, that the kernel's list (shaders/params/constants.h)
-# has it with that id, name, type and default. They need the list and kernels/constant_checks.h.
+# specialization constant of a kernel's SPIR-V. The kernel's list (shaders/params/constants.h) must
+# have it with that id, name, type and default. They need the list and kernels/constant_checks.h.
 # SPIR-V without names is checked by the rest. In place of SPIR-V, the lines of its disassembly: a .txt.
 function(vkformer_constant_checks out kernel spirv list spirv_dis)
   set(text ${spirv})

@@ -1,5 +1,5 @@
 # vkformer_select_families(SOURCES): takes the model families that VKFORMER_FAMILIES does not name
-# out of a list of sources, and puts one generated source in, in which their load functions say so.
+# out of a list of sources. It puts one generated source in, in which their load functions say so.
 # A family that includes another's header keeps that one too.
 function(vkformer_select_families sources_variable)
   if(VKFORMER_FAMILIES STREQUAL "all")

@@ -1,9 +1,9 @@
 # Installs the library, its public headers, the program, and what find_package(vkformer) and
 # pkg-config need. Every path is relative to the prefix, so an installed tree may be moved.
 #
-# Components: runtime (the shared library), development (headers, static library, packages), tools
-# (the program, its completion and manual pages), c_headers (the C headers and their description alone, for
-# applications that open the library at run time). find_package has other components: shared, static,
+# Components: runtime (the shared library), development (headers, static library, packages) and tools
+# (the program, its completion and manual pages). c_headers has the C headers and their description alone,
+# for applications that open the library at run time. find_package has other components: shared, static,
 # conformance, tools, c_headers.
 include(CMakePackageConfigHelpers)
 include(cmake/notices.cmake)

@@ -1,7 +1,7 @@
 # vkformer_select_parts(): takes the parts whose option VKFORMER_WITH_<PART> is OFF out of the list `sources`.
 # Sources of a part's rooms are not compiled. Its doors are: the files whose functions applications and
 # other parts call. VKFORMER_ABSENT_PART makes guarded() (base/guarded.h) and guard() (c_api/support.h) compile
-# their bodies to nothing and return an error that names the option, so every build exports the same
+# their bodies to nothing and return an error that names the option. So every build exports the same
 # functions, and none of them is written twice.
 #
 # vkformer_part(NAME ROOMS folders or files... [KEEP files...] DOORS files...): files of runtime/ without .cpp; KEEP

@@ -1,6 +1,6 @@
 # A source of ours is short, and the templates of the standard library that it uses cost more than its own
-# lines. In a unity build (CMAKE_UNITY_BUILD, ON where this project is built alone) sources of a folder are
-# compiled together, CMAKE_UNITY_BUILD_BATCH_SIZE at a time, and share these. Each stays complete: the
+# lines. A unity build is one with CMAKE_UNITY_BUILD, ON where this project is built alone. It compiles
+# sources of a folder together, CMAKE_UNITY_BUILD_BATCH_SIZE at a time, and they share these. Each stays complete: the
 # presets `strict` and `debug` compile every source alone.
 #
 # vkformer_unity(TARGET): groups of 8 sources of a folder, or that many, in the order of their names; 0 is

@@ -5,7 +5,7 @@ An example is what is between two lines of a sample:
   //! [Device::create Device::tier]   the functions that it shows, without their namespace
   //! [end]
 
-tools/site puts examples into the reference; tests/tools/reference_test.py asks for one for every function.
+Where one line is too short for the names, more lines like the first follow it. tools/site puts examples into the reference; tests/tools/reference_test.py asks for one for every function.
 """
 import re
 import textwrap
@@ -84,39 +84,50 @@ def functions(text):
         at += 1
 
 
+def examples_in(file, text):
+    """The examples of one sample, as (file, line, names, text). An example without an end is a ValueError."""
+    names, first, lines = None, 0, []
+    for number, line in enumerate(text.splitlines(), 1):
+        marker = BEGIN.match(line)
+        if marker and marker[0].strip() == f"//! {END}":
+            if names is None:
+                raise ValueError(f"{file}:{number}: [end] ends no example. Begin one with [names of functions].")
+            yield file, first, names, textwrap.dedent("\n".join(lines))
+            names = None
+        elif marker and names is not None and lines:
+            raise ValueError(f"{file}:{number}: The example of line {first} has no [end] before this one.")
+        elif marker:
+            first, names, lines = (number, [], []) if names is None else (first, names, lines)
+            names += marker[1].split()
+        elif names is not None:
+            lines.append(line)
+    if names is not None:
+        raise ValueError(f"{file}:{first}: The example has no [end] before the end of the file.")
+
+
 def examples(folder=SAMPLES):
     """The examples, as (file, line, names, text), in the order of files."""
-    gathered = []
-    for file in sorted(path for path in folder.rglob("*") if path.suffix in (".cpp", ".c")):
-        names, first, lines = None, 0, []
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            marker = BEGIN.match(line)
-            if marker and names is None:
-                names, first, lines = marker[1].split(), number, []
-            elif line.strip() == f"//! {END}":
-                gathered.append((file, first, names, textwrap.dedent("\n".join(lines))))
-                names = None
-            elif names is not None:
-                lines.append(line)
-    return gathered
+    return [found for file in sorted(path for path in folder.rglob("*") if path.suffix in (".cpp", ".c"))
+            for found in examples_in(file, file.read_text(encoding="utf-8"))]
 
 
 def shown():
-    """The text of the example of each function that has one; the first that names it counts."""
-    texts = {}
-    for _, _, names, text in examples():
+    """(file, text) of the example of each function that has one; the first that names it counts."""
+    found = {}
+    for file, _, names, text in examples():
         for name in names:
-            texts.setdefault(name, text)
-    return texts
+            found.setdefault(name, (file, text))
+    return found
 
 
 def comments_of_examples(text):
     """Per line of a header the comment for doxygen that goes before it."""
-    texts = shown()
+    found = shown()
     inserted = {}
     for line, name in functions(text):
-        if name in texts:
+        if name in found:
+            file, example = found[name]
             indent = re.match(r"\s*", text.splitlines()[line])[0]
             inserted[line] = [f"{indent}/// {part}".rstrip() for part in
-                              ["@par Example", "@code{.cpp}", *texts[name].splitlines(), "@endcode"]]
+                              ["@par Example", f"@code{{{file.suffix}}}", *example.splitlines(), "@endcode"]]
     return inserted

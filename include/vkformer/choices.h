@@ -24,6 +24,7 @@ enum class Tier : uint8_t {
   kMatrix,    // "matrix": cooperative matrices
 };
 
+// What kind of hardware a device is.
 enum class DeviceClass : uint8_t {
   kSoftware,    // "software": a processor that runs as a Vulkan device
   kIntegrated,  // "integrated": a GPU that shares memory with the processor
@@ -57,11 +58,11 @@ enum class Precision : uint8_t {
   kF32,           // "f32"
   kF16,           // "f16": products in half precision where the device's tier has it
   kReproducible,  // "reproducible": f32 with the same bits on every device (docs/reproducible.md)
-  // "int8": rows in 8 bits times quantized weights, added up as integers; all else is f32
-  kInt8,
+  kInt8,          // "int8": rows in 8 bits times quantized weights, as integers; all else is f32
 };
 
-// How matrices are stored in device memory.
+// How matrices are stored in device memory. From kQ8_0 on: the types of GGUF files (docs/files.md),
+// and MXFP4.
 enum class WeightFormat : uint8_t {
   kAsStored,  // "stored": f16 and quantized tensors stay as they are; f32 and bf16 become f32
   kF32,       // "f32"
@@ -70,7 +71,7 @@ enum class WeightFormat : uint8_t {
   kQ8,        // "q8": 8 bits a weight; 32 weights share a scale
   kQ4,        // "q4": 4 bits a weight; 32 weights share a scale
   kQ4M,       // "q4m": 4 bits a weight; 32 weights share a scale and a minimum
-  // The types of GGUF files (docs/files.md), and MXFP4.
+
   kQ8_0,   // "q8_0": 8.5 bits a weight
   kQ4_0,   // "q4_0": 4.5
   kQ4_1,   // "q4_1": 5
@@ -98,6 +99,7 @@ enum class CacheFormat : uint8_t {
 
 // --- Models
 
+// Which stacks a model has.
 enum class ModelKind : uint8_t {
   kEncoder,         // "encoder": one stack that sees all of its input
   kDecoder,         // "decoder": one causal stack
@@ -164,6 +166,7 @@ enum class EarlyStopping : uint8_t {
   kNever,  // "never": when no beam can become better at any length
 };
 
+// What a model does in one call, with the class that does it.
 enum class TaskKind : uint8_t {
   kEmbed,       // "embed": Embedder
   kClassify,    // "classify": TextClassifier, PictureClassifier
@@ -193,6 +196,7 @@ enum class ConformanceExtent : uint8_t {
   kFull,   // "full": all sizes, up to half an hour there
 };
 
+// What came of one check.
 enum class ConformanceOutcome : uint8_t {
   kPassed,          // "passed"
   kFailed,          // "failed"

@@ -65,25 +65,27 @@ struct NewToken {
   TokenId id = 0;
   double log_probability = 0;  // by the model's logits
 };
-// What to do after it.
+
+// What to do after a new token.
 enum class TokenVerdict : uint8_t {
   kGoOn,
   kEnd,     // it is its sequence's last one; what was computed beyond it is dropped
   kCancel,  // the generation ends with ErrorCode::kCancelled
 };
+
 // Called on the thread that generates, between two submits, for the tokens of each sequence in
 // order. In a GenerationBatch that is the thread which takes the step, and `input` the request's
 // number.
 using OnToken = std::function<TokenVerdict(const NewToken& token)>;
 
-// Settings of Hugging Face's generate(). Absent values come from the model's own
-// generation_config.json; start from Session::generation_defaults().
 // How much of an adapter a request has (ModelOptions::request_adapters).
 struct AdapterScale {
   std::string adapter;  // its name
   float scale = 1.0f;   // multiplies what it adds; finite
 };
 
+// Settings of Hugging Face's generate(). Absent values come from the model's own
+// generation_config.json; start from Session::generation_defaults().
 struct GenerateOptions {
   int beams = 1;  // 1 to 16
   // 0: the model's default, else as much as its positions allow, at most 1,024.

@@ -60,8 +60,8 @@ struct BatchRequest {
   // Tokens, at least one: a prompt, or the input of an encoder-decoder. Where the encoder reads a
   // picture: what the text begins with after the decoder's start, and there may be none.
   std::vector<TokenId> prompt;
-  // Settings as of Session::generate, with one beam; the context is the batch's. Each sequence is a
-  // own row. on_token is called in step().
+  // Settings as of Session::generate, with one beam; the context is the batch's. Each sequence
+  // has its own row. on_token is called in step().
   GenerateOptions options;
   std::string client;  // that asks: turns are shared out fairly among clients
   // Of a decoder that reads images: the tensors of the images in the prompt, such as pixel_values,

@@ -13,8 +13,9 @@ struct Utf8Step {
 };
 
 // Looks at what `text` begins with. Malformed, overlong, surrogate and out-of-range sequences are
-// errors, cut as Unicode recommends it (chapter 3.9, "Substitution of Maximal Subparts"): the
-// longest start of a good sequence is one error, and so is any other byte. Precondition: not empty.
+// errors. They are cut as Unicode recommends it (chapter 3.9, "Substitution of Maximal Subparts").
+// The longest start of a good sequence is one error, and so is any other byte. Precondition: not
+// empty.
 inline Utf8Step utf8_step(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

@@ -1,4 +1,4 @@
-// The enums that the C++ API and the C interface share: one table each, of every value and its
+// The enums that the C++ API and the C interface share. Each has one table, of every value and its
 // number in C. number_of() and value_of() go through it, so that no enum is cast to the other.
 #pragma once
 

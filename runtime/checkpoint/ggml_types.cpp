@@ -124,8 +124,8 @@ void read_q3_k(const Block& b, size_t part, WeightBlock& out) {
   }
 }
 
-// Scale and minimum of 6 bits each, in 12 bytes from `at` on: the lower 6 bits of 8 bytes are those
-// of the first four parts; the others are in the last 4 bytes, with their upper bits above the
+// Scale and minimum of 6 bits each, in 12 bytes from `at` on. The lower 6 bits of 8 bytes are those
+// of the first four parts. The others are in the last 4 bytes, with their upper bits above the
 // first.
 void read_packed_scale(const Block& b, size_t at, size_t part, WeightBlock& out) {
   int32_t scale = b.byte(at + part) & 63, minimum = b.byte(at + 4 + part) & 63;

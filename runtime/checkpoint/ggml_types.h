@@ -1,5 +1,5 @@
-// The types of tensors in GGUF files, and what their bytes stand for: blocks of 32 or 256 weights
-// along a row, as ggml defines them (https://github.com/ggml-org/ggml, docs/gguf.md).
+// The types of tensors in GGUF files, and what their bytes stand for. They are blocks of 32 or 256
+// weights along a row, as ggml defines them (https://github.com/ggml-org/ggml, docs/gguf.md).
 //
 // A type whose values vkformer does not read has no decoder; its sizes are known all the same, so
 // that a message can name it.

@@ -1,5 +1,5 @@
-// A packed model: the files of a model directory in one file, which may itself be a part of a
-// larger one, such as a game's archive. docs/files.md has the format:
+// A packed model: the files of a model directory in one file. It may itself be a part of a larger
+// one, such as a game's archive. docs/files.md has the format:
 //
 //   0        "VKFPACK1"
 //   8        H, bytes of the header, little-endian

@@ -3,8 +3,8 @@
 // Threading: immutable once open; any thread may read.
 // Lifetime: views point into the file's bytes and live as long as the SafetensorsFile.
 //
-// A file is checked whole when it is opened, as strictly as the format's reference implementation:
-// what a view shows lies inside the file, and every byte of the data belongs to just one tensor.
+// A file is checked whole when it is opened, as strictly as the format's reference implementation
+// does it. What a view shows is inside the file. Every byte of the data belongs to just one tensor.
 #pragma once
 
 #include <cstddef>

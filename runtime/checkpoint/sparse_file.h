@@ -1,6 +1,6 @@
-// A file of which only some ranges are stored. A pack whose weights lie in it as GPUs read them has
-// a model's safetensors or GGUF files so: their headers, and the few tensors that loading reads.
-// docs/files.md has the format.
+// A file of which only some ranges are stored. A pack with weights as GPUs read them has such
+// safetensors or GGUF files of the model. Their headers are there, and the few tensors that loading
+// reads. docs/files.md has the format.
 //
 // Threading: pure functions.
 #pragma once

@@ -1,5 +1,5 @@
-// The features of a Vulkan device that vkformer uses, as bits in a chain of structs: asked for,
-// enabled, and read from the chain with which an application made its device.
+// The features of a Vulkan device that vkformer uses, as bits in a chain of structs. They are asked
+// for, enabled, and read from the chain with which an application made its device.
 #pragma once
 
 #include <vulkan/vulkan_core.h>

@@ -25,8 +25,8 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
                                                 const GenerateOptions& options, StepShape& shape);
 
-// What the tokens of a prompt, and the positions of a cache, are rounded up to, so that near sizes
-// share a recording; masked keys add exact zeros, so results do not change.
+// What the tokens of a prompt, and the positions of a cache, are rounded up to. So near sizes share
+// a recording. Masked keys add exact zeros, so results do not change.
 int64_t prompt_bucket(int64_t tokens, bool exact);
 int64_t capacity_bucket(int64_t positions);
 

@@ -15,8 +15,8 @@ namespace {
 constexpr int kStepTokens = 8;
 // Positions that a sequence has at least, so that a conversation does not outgrow it at once.
 constexpr int64_t kLeastCapacity = 256;
-// Tokens that a sequence can go back where new keys take the place of old ones: a last message and
-// its answer, which may be asked for again in other words.
+// Tokens that a sequence can go back where new keys take the place of old ones. They have room for
+// a last message and its answer, which may be asked for again in other words.
 constexpr int64_t kBack = 256;
 constexpr int kMostWaiting = 1 << 20;
 

@@ -34,8 +34,9 @@ class RequestChoice {
   size_t min_new_ = 0;
   std::vector<uint32_t> eos_;
   std::optional<uint32_t> first_, last_;
-  // Bits of tokens that may be chosen (ceil(V/32)): later on, before an end token may come, and
-  // for the first token as it is and with no end token; empty: all.
+  // Bits of tokens that may be chosen (ceil(V/32)); empty: all. One set is for later tokens, one
+  // for those before an end token may come. Two are for the first token, as it is and with no end
+  // token.
   std::vector<uint32_t> later_, unending_, first_allowed_, first_unending_;
 };
 

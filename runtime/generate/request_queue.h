@@ -1,6 +1,7 @@
-// Requests that wait for a row, and whose turn it is: a client's turn comes the sooner the less it
+// Requests that wait for a row, and whose turn it is. A client's turn comes the sooner the less it
 // was served (Sheng et al. 2024, "Fairness in Serving Large Language Models": virtual token
-// counters); among a client's own, the first that came. Counts and limits only, no GPU.
+// counters). Among a client's own requests, the first that came is next. Counts and limits only, no
+// GPU.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A GGUF file, whole or in parts, as the files of a model directory: config.json and tokenizer.json
-// are made of its metadata, and its tensors have the names that safetensors files have.
+// A GGUF file, whole or in parts, as the files of a model directory. config.json and tokenizer.json
+// are made of its metadata. Its tensors have the names that safetensors files have.
 //
 // Threading and lifetime: as FileStore.
 #pragma once

@@ -2,7 +2,7 @@
 // Needs: CompiledGrammar, ParseColumn.
 //
 // Within a rule it is a table by state, made once (Knuth 1977, "A generalization of Dijkstra's
-// algorithm"); over the rules that wait for one another it is a shortest path from column to
+// algorithm"). Over the rules that wait for one another it is a shortest path from column to
 // column.
 //
 // Threading: one thread at a time.

@@ -3,7 +3,7 @@
 //
 // Whether a token may come next is decided for all tokens in one walk through their tree. The walk
 // omits the subtree below a byte that does not fit. Most of the answer depends on the innermost
-// rule alone (Dong et al., 2024, "XGrammar"): it is computed once per state of the grammar,
+// rule alone (Dong et al., 2024, "XGrammar"). It is computed once per state of the grammar,
 // together with the nodes where the rule ends inside a token. Only their subtrees are walked again
 // for each context, and the result is stored with the context's column.
 //

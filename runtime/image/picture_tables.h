@@ -19,8 +19,9 @@ struct PictureTapPlace {
 
 struct PictureTables {
   PictureSize size;  // of every result
-  // The bits of 3 x 256 values by byte; then for every target column and row of each picture its
-  // first source, the count of weights and the word of the first; and the weights.
+  // The bits of 3 x 256 values by byte come first. Every target column and row of each picture
+  // follows, with its first source, the count of weights and the word of the first. The weights
+  // come last.
   std::vector<uint32_t> words;
   std::vector<PictureTapPlace> places;  // one for each picture
 };

@@ -7,8 +7,9 @@
 namespace vkformer {
 namespace {
 
-// Independent sums of four of an invocation of roofline_fma: enough to hide the latency of a
-// multiply-add, few enough to stay in registers where an invocation is a vector lane (12 of 16).
+// Independent sums of four of an invocation of roofline_fma. They are enough to hide the latency of
+// a multiply-add. They are few enough to stay in registers where an invocation is a vector lane (12
+// of 16).
 constexpr uint32_t kChains = 3;
 
 }  // namespace

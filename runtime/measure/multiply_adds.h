@@ -23,8 +23,8 @@ MultiplyAddsLaunch multiply_adds_launch(const DeviceCaps& caps);
 // Of roofline_fma in one of its types.
 MultiplyAdds multiply_adds(const DeviceCaps& caps, KernelId kernel);
 
-// kAtOnce: the dispatch names no operations, so that it is not split; how long it takes is up to
-// the caller. kSplit: into dispatches and submits as long as a watchdog allows.
+// kAtOnce: the dispatch names no operations, so that it is not split. How long it takes is up to
+// the caller. kSplit: it becomes dispatches and submits as long as a watchdog allows.
 enum class MultiplyAddsLength : uint8_t { kAtOnce, kSplit };
 Plan multiply_adds_plan(const DeviceCaps& caps, const MultiplyAdds& work, uint32_t iterations,
                         MultiplyAddsLength length);

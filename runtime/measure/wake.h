@@ -16,7 +16,7 @@ struct WakeTimes {
   double most = 2000;
 };
 
-// Keeps a GPU busy until its clock has stopped to rise: a GPU without load falls to a fraction of
+// Keeps a GPU busy until its clock has stopped to rise. A GPU without load falls to a fraction of
 // its clock, and takes some tenths of a second to come back. Runs multiply-adds for `times.least`,
 // and on until they get no faster, but not beyond `times.most`. Each dispatch and submit is as
 // short as a watchdog allows. Nothing is done on a software device: the host's clock is its clock.

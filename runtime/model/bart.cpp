@@ -1,6 +1,6 @@
 // BART (Lewis et al., 2019), a post-norm encoder-decoder with learned positions and a norm after
-// the embeddings, and those that changed a part of it: mBART (Liu et al., 2020), PEGASUS (Zhang et
-// al., 2020) and Blenderbot (Roller et al., 2020).
+// the embeddings. Others changed a part of it: mBART (Liu et al., 2020), PEGASUS (Zhang et al.,
+// 2020) and Blenderbot (Roller et al., 2020).
 #include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"

@@ -1,6 +1,6 @@
-// BigBird (Zaheer et al., "Big Bird: Transformers for longer sequences", 2020): a BERT whose blocks
-// of tokens attend to the first and the last block, their neighbors and a few random ones. Its time
-// is linear in the number of blocks.
+// BigBird (Zaheer et al., "Big Bird: Transformers for longer sequences", 2020) is a BERT with
+// sparse attention. Blocks of tokens attend to the first and the last block, their neighbors and a
+// few random ones. Its time is linear in the number of blocks.
 #include <algorithm>
 #include <cmath>
 

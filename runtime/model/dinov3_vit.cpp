@@ -1,5 +1,5 @@
 // DINOv3's ViT (Siméoni et al., 2025): a ViT with registers and a scale for each column of its
-// branches, without learned positions: queries and keys of patches are rotated by their row and
+// branches. It has no learned positions. Queries and keys of patches are rotated by their row and
 // column, so that pictures may have any size.
 #include <cmath>
 #include <numbers>
@@ -105,8 +105,8 @@ Result<WeightTable> Dinov3::weight_table(const Checkpoint& checkpoint) const {
   return table;
 }
 
-// Cosines and sines of every token (T, E): none of the class and the registers, and of a patch by
-// how far its center lies from the picture's, in halves of the picture.
+// Cosines and sines of every token (T, E). The class and the registers have none. Those of a patch
+// go by how far its center is from the picture's, in halves of the picture.
 std::vector<float> Dinov3::turning_of(const GridSize& grid) const {
   const auto head = static_cast<size_t>(c_.stack.head());
   const size_t part = head / kAngleParts;

@@ -69,13 +69,12 @@ struct SentenceFacts {
 
 // How a decoder that reads images has them in its prompts. tasks/image_prompts.h writes them so.
 struct ImagePromptFacts {
-  // kNone: it reads no images.
-  // kRepeated: an image token for each feature (LLaVA). Between `begin` and `end`, where there are
-  // such (Qwen-VL); they stand in the prompt already where the image token does.
-  // kBounded: `begin` stands for an image, which becomes `begin`, image tokens and `end` between
-  // empty lines (Gemma 3).
-  // kLeading: image tokens, then the start token, the text and a line end (PaliGemma).
-  // kTiles: the tiles of an image row by row, then the whole, each after a tag (Idefics3).
+  // kNone: it reads no images. kRepeated: an image token for each feature (LLaVA). Between `begin`
+  // and `end`, where there are such (Qwen-VL). They are in the prompt already where the image token
+  // is. kBounded: `begin` stands for an image (Gemma 3). It becomes `begin`, image tokens and `end`
+  // between empty lines. kLeading: image tokens, then the start token, the text and a line end
+  // (PaliGemma). kTiles: the tiles of an image row by row, then the whole, each after a tag
+  // (Idefics3).
   enum class Kind : uint8_t { kNone, kRepeated, kBounded, kLeading, kTiles } kind = Kind::kNone;
   int64_t token = -1;  // whose place a feature takes
   int64_t begin = -1;
@@ -119,9 +118,10 @@ struct ModelFacts {
   // Whether layers carry states from token to token (blocks/state_layer.h), which go back by
   // StepShape::back tokens only.
   enum class States : uint8_t { kNo, kYes } states = States::kNo;
-  // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
-  // on are keys and values by position, and such states. kAfterPrompt: the tokens of a prompt
-  // attend to later ones, so that a whole prompt is computed in one pass, and steps go on from it.
+  // Whether a step may take any tokens of any rows (StepShape::slots). It may where all that a
+  // decoder carries on are keys and values by position, and such states. kAfterPrompt: the tokens
+  // of a prompt attend to later ones. So a whole prompt is computed in one pass, and steps go on
+  // from it.
   enum class Slots : uint8_t { kNo, kYes, kAfterPrompt } slots = Slots::kNo;
   // kSeen: masked tokens change what the others become (patterns or landmarks that depend on the
   // length). So a pass runs on just the tokens that it is given.
@@ -291,7 +291,7 @@ class ModelFamily {
   virtual Status divide(int64_t parts, WeightTable& table);
 
   // Reads what this family takes beside what its SourceKind says (Longformer's global tokens), or
-  // instead of it where that is kArrays or kWaveform: adds words for its own feeds, and to
+  // instead of it where that is kArrays or kWaveform. It adds words for its own feeds, and to
   // shape.more what its graph depends on. Called after the common reading, whose sizes and words
   // are in `result`; in a generation shape.source may be longer than the caller's rows, which then
   // count as padded.

@@ -53,8 +53,8 @@ class ModelBuilder {
   const Graph& graph() const { return graph_; }
   // A packed matrix with its bias. The name must be a kLinear row of the family's table.
   Result<LinearWeight> linear(const std::string& name);
-  // From now on linear layers add what the weights have of adapters, by scales of each sequence:
-  // the graph is a prompt of `items` items, or a step, with `beams` sequences an item.
+  // From now on linear layers add what the weights have of adapters, by scales of each sequence.
+  // The graph is a prompt of `items` items, or a step, with `beams` sequences an item.
   void use_adapters(int64_t items, int64_t beams);
   // Of the row `name`, where it has such and they are used. Whoever calls this adds them; linear()
   // of such a row is an error, so that no adapter goes missing.

@@ -1,6 +1,6 @@
 // Moonshine (Jeffries et al., 2024, "Moonshine: speech recognition for live transcription and voice
-// commands"): samples of sound through three convolutions into a pre-norm encoder, and a text
-// decoder with gated layers, both with partial rotary positions of interleaved pairs.
+// commands"). Samples of sound go through three convolutions into a pre-norm encoder. A text
+// decoder with gated layers follows. Both have partial rotary positions of interleaved pairs.
 #include <cmath>
 
 #include "base/message.h"

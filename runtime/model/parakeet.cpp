@@ -1,6 +1,6 @@
 // Parakeet (NVIDIA NeMo): a Fast Conformer (Rekesh et al., 2023). Convolutions make a frame of
-// eight frames of features; layers of attention with relative positions and convolution follow, and
-// a token for each frame (Graves et al., 2006) where it has such a head.
+// eight frames of features. Layers of attention with relative positions and convolution follow. A
+// model with such a head gives a token for each frame (Graves et al., 2006).
 #include <bit>
 #include <cmath>
 

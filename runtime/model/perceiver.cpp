@@ -1,6 +1,6 @@
 // Perceiver IO (Jaegle et al., "Perceiver IO: A General Architecture for Structured Inputs &
-// Outputs", 2021): a few latents read the input by cross-attention, attend to each other, and are
-// read by the queries of a decoder.
+// Outputs", 2021). A few latents read the input by cross-attention and attend to each other. The
+// queries of a decoder read them.
 #include <cmath>
 #include <numbers>
 

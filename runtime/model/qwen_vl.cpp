@@ -1,7 +1,7 @@
-// Qwen2.5-VL (Bai et al., 2025) and Qwen3-VL (Qwen Team, 2025): a tower over patches of pictures of
-// any size, with rotary positions by row and column, whose squares of patches become tokens; a
-// decoder with positions of three components (mRoPE). Qwen2.5-VL's tower has windows; Qwen3-VL's
-// has a table of positions, and hands features on to the first layers of the decoder (DeepStack).
+// Qwen2.5-VL (Bai et al., 2025) and Qwen3-VL (Qwen Team, 2025). A tower reads patches of pictures
+// of any size, with rotary positions by row and column. Its squares of patches become tokens. The
+// decoder has positions of three components (mRoPE). Qwen2.5-VL's tower has windows; Qwen3-VL's has
+// a table of positions, and hands features on to the first layers of the decoder (DeepStack).
 //
 // Patches come in the order of the library's processor: squares of them row by row, and row by row
 // inside. `more` is (time, rows, columns) of each picture, in patches.

@@ -2,9 +2,9 @@
 // tokens that random rotations hash alike.
 //
 // Beside the tokens a pass takes lsh_rotations.l (H, E, R, half the buckets) of every LSH layer l.
-// Without them they are drawn as the library draws them: by hash_seed, the same in every layer; a
-// model without hash_seed, whose library hashes differently every time, uses the layer's number as
-// its seed. Outputs are those of every encoder and buckets.l (B, H, R, padded S), U32.
+// Without them they are sampled as the library does it: by hash_seed, the same in every layer.
+// Without hash_seed the library hashes differently every time. Such a model uses the layer's number
+// as its seed here. Outputs are those of every encoder and buckets.l (B, H, R, padded S), U32.
 #include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/bert_layers.h"

@@ -1,6 +1,6 @@
-// The picture encoder of SAM (Kirillov et al., 2023; Li et al., 2022): a ViT whose layers attend
-// inside windows, but for a few that see all, with decomposed relative positions, and a neck of
-// convolutions. Pictures have one size.
+// The picture encoder of SAM (Kirillov et al., 2023; Li et al., 2022). It is a ViT with decomposed
+// relative positions, and a neck of convolutions. Its layers attend inside windows, but for a few
+// that see all. Pictures have one size.
 #pragma once
 
 #include "model/blocks/feature_map.h"

@@ -1,7 +1,7 @@
 // A picture that a decoder with cross-attention describes or reads (Hugging Face's
-// VisionEncoderDecoderModel): a ViT, a DeiT or a Swin, and a GPT-2, TrOCR's decoder (Li et al.,
-// 2021) or mBART's (Donut; Kim et al., 2021), with a projection between them where their widths
-// differ.
+// VisionEncoderDecoderModel). The encoder is a ViT, a DeiT or a Swin. The decoder is a GPT-2,
+// TrOCR's (Li et al., 2021) or mBART's (Donut; Kim et al., 2021). A projection is between them
+// where their widths differ.
 #include <algorithm>
 #include <cmath>
 #include <optional>

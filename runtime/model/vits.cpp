@@ -123,8 +123,8 @@ struct FrameSource {
   std::vector<float> normals;  // (B, T, F); empty without noise
 };
 
-// Appends the frames of row `batch` to both halves of all latents (B, T, F / 2): of each token as
-// many as its duration, with its means and log deviations, prior (S, 2 F).
+// Appends the frames of row `batch` to both halves of all latents (B, T, F / 2). Each token has as
+// many frames as its duration, with its means and log deviations, prior (S, 2 F).
 void append_frames(const FrameSource& source, int64_t batch, int64_t length,
                    std::span<const int64_t> durations, std::span<const float> prior,
                    std::array<std::vector<float>, 2>& halves) {

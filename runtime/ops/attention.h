@@ -34,11 +34,13 @@ struct AttentionInputs {
 
 // Relative positions (Shaw et al. 2018; Dai et al. 2019; He et al. 2021): of pair (i, j) row d =
 // clamp(j - i - causal_offset, -reach, reach) + reach counts. They begin `offset` elements into kv,
-// one after the other: keys (2R + 1, Hr, E) with Hr = H or 1, which q is multiplied with; queries
-// (2R + 1, Hr, E), which k is multiplied with; biases (2, H, E), the first added to q for k, the
-// second for the keys of positions; values (2R + 1, Hr, Ev), or products (B, H, S, 2R + 1), of
-// which s_jd is added to q.k: k's products with `queries` where a matrix product made them before,
-// which is faster and takes memory for every key and distance.
+// one after the other, with Hr = H or 1:
+//   keys (2R + 1, Hr, E), which q is multiplied with
+//   queries (2R + 1, Hr, E), which k is multiplied with
+//   biases (2, H, E), the first added to q for k, the second for the keys of positions
+//   values (2R + 1, Hr, Ev), or products (B, H, S, 2R + 1), of which s_jd is added to q.k
+// Products are those of k with `queries` where a matrix product made them before. That is faster
+// and takes memory for every key and distance.
 struct RelativePositions {
   uint32_t kinds = 0;   // VKF_RELATIVE_KEYS and what else there is; 0: none
   uint32_t offset = 0;  // elements of kv

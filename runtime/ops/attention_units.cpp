@@ -25,8 +25,8 @@ bool units_know(const AttentionAttrs& a) {
          (score_kinds(a.terms) & VKF_KIND_SPARSE) == 0 && (a.terms.flags & VKF_TERM_SINKS) == 0;
 }
 
-// As the shaders lay it out: tiles of queries and keys in halves, scores, sums, and four words;
-// where scores do not stay in the units, weights in halves and one number a row too.
+// As the shaders lay it out: tiles of queries and keys in halves, scores, sums, and four words. If
+// scores do not stay in the units, weights in halves and one number a row are added.
 uint32_t shared_bytes(const AttentionAttrs& a, const AttentionUnits& u) {
   const uint32_t depth = padded(a.head_width, u.unit.k);
   const uint32_t columns = padded(a.value_width, u.unit.n);

@@ -9,8 +9,8 @@
 
 namespace vkformer {
 
-// Items may be groups of one search, `groups` of them for each: then one node a group, in order, of
-// which each looks at what those before have chosen (Vijayakumar et al. 2018).
+// Items may be groups of one search, `groups` of them for each. Then there is one node a group, in
+// order. Each looks at what those before have chosen (Vijayakumar et al. 2018).
 struct BeamSelectKind {
   uint32_t picks = 0;  // candidates of an item that are looked at; 0: K
   uint32_t groups = 1;

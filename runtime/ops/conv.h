@@ -7,9 +7,9 @@
 //       x[b, o / (out/groups) * (C/groups) + c, oy * stride_height + ky - pad_top,
 //         ox * stride_width + kx - pad_left]                               0 outside the picture
 //
-// A row of the table is a row of the weight (out, C/groups, kh, kw), then its bias:
-// weights/fold_batch_norm.h makes it and folds a batch norm into it. Pixels outside are omitted
-// or multiplied as zeros; the difference shows only where a weight is infinite or NaN.
+// A row of the table is a row of the weight (out, C/groups, kh, kw), then its bias.
+// weights/fold_batch_norm.h makes it and folds a batch norm into it. Pixels outside are omitted or
+// multiplied as zeros; the difference shows only where a weight is infinite or NaN.
 #pragma once
 
 #include "ops/activation.h"

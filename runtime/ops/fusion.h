@@ -16,9 +16,10 @@
 // each computes the norm itself. It does not apply where a node in between writes what the norm
 // reads.
 //
-// Three joins are not patterns, because no other form of them exists: a layer norm's residual (the
-// "add & norm" of post-norm layers; the graph of a pre-norm model's last norm looks the same and is
-// cheaper as linear + combine), rotary_append, and a recurrence's cell.
+// Three joins are not patterns, because no other form of them exists. They are a layer norm's
+// residual, rotary_append, and a recurrence's cell. The residual is the "add & norm" of post-norm
+// layers. The graph of a pre-norm model's last norm looks the same and is cheaper as linear +
+// combine.
 #pragma once
 
 #include <vector>

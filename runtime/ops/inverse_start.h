@@ -1,6 +1,6 @@
 // inverse_start: where the iteration for a pseudo-inverse begins, y = a^T / c with c the largest
-// column sum (Razavi et al. 2014): of all matrices together, as the Nystroemformer was first
-// published (Xiong et al. 2021), or of each matrix its own.
+// column sum (Razavi et al. 2014). c is of all matrices together, as the Nystroemformer was first
+// published (Xiong et al. 2021), or each matrix has its own.
 //
 //   a (N, M, M), sums (N, 1, M), a's column sums -> y (N, M, M)
 #pragma once

@@ -1,6 +1,6 @@
-// How many keys a group of neighboring queries visits under its score terms: the host's side of
-// shaders/include/key_walk.glsl, which a kernel that counts (AttentionAttrs::Report) is tested
-// against.
+// How many keys a group of neighboring queries visits under its score terms. It is the host's side
+// of shaders/include/key_walk.glsl. A kernel that counts (AttentionAttrs::Report) is tested against
+// it.
 #pragma once
 
 #include <optional>

@@ -8,8 +8,8 @@
 //
 // The cache is f32, or words of halves or bytes (ops/cache_format.h).
 //
-// A cache with fewer lines than positions rolls: the first `sinks` positions stay in the first
-// lines, the others take turns in the rest, and a prompt leaves its last ones there.
+// A cache with fewer lines than positions rolls. The first `sinks` positions stay in the first
+// lines. The others take turns in the rest, and a prompt leaves its last ones there.
 #pragma once
 
 #include "base/matrix_format.h"

@@ -1,5 +1,5 @@
 // layer_norm: y = (h - mean h) / sqrt(variance h + epsilon) * gain + bias over the last axis, with
-// the biased variance (Ba, Kiros and Hinton, 2016); h = x, or x + residual where one is given.
+// the biased variance (Ba, Kiros and Hinton, 2016). Here h = x, or x + residual where one is given.
 //
 //   x (..., D), residual (..., D), gain_bias (2, D) -> y (..., D)
 //

@@ -15,8 +15,8 @@
 // carries what kernel_eps adds to every weight, so that the rest can be rescaled when a larger c is
 // found.
 //
-// A generation keeps the state instead of keys and values: states (R, 2, H W), two lines a row by
-// the parity of the position (shaders/include/parent_row.glsl), W = M (Ev + 1) + 2.
+// A generation stores the state instead of keys and values: states (R, 2, H W), W = M (Ev + 1) + 2.
+// A row has two lines by the parity of the position (shaders/include/parent_row.glsl).
 #pragma once
 
 #include "ops/attention.h"

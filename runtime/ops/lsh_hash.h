@@ -5,8 +5,8 @@
 //   x (B, H, S, E), rotations (H, E, R, C), mask (B, ceil(S/32)) words -> buckets (B, H, R, S), U32
 //   bucket = argmax [x R | -x R], the first index on ties, + r * (buckets of a round)
 //
-// The number of buckets may be a product of factors: each has its share of the C columns, half as
-// many as it is large, and bucket = bucket0 + factor0 * (bucket1 + factor1 * ...). With a mask
+// The number of buckets may be a product of factors. Each has its share of the C columns, half as
+// many as it is large. Then bucket = bucket0 + factor0 * (bucket1 + factor1 * ...). With a mask
 // there is one bucket more in every round, for the tokens that it omits.
 #pragma once
 

@@ -253,9 +253,9 @@ Status emit(LowerContext& context, const Node& node, const MatmulProblem& proble
 }
 
 // Columns of one dispatch of a packed weight. In a step the GPU counts the rows, so that nobody can
-// split the dispatch later on, and a long product becomes several here: whole panels each, as wide
-// as the widest tile where that is short enough. Beyond half of the commands that a step may have
-// it stays whole (slicing.h, is_indirect).
+// split the dispatch later on. So a long product becomes several here. Each has whole panels, as
+// wide as the widest tile where that is short enough. Beyond half of the commands that a step may
+// have it stays whole (slicing.h, is_indirect).
 uint32_t columns_at_once(const LowerContext& context, const MatmulParams& p) {
   constexpr uint32_t kWidest = 8;  // panels
   const double limit = context.caps.max_dispatch_flops;

@@ -23,8 +23,9 @@ struct MatmulNodeAttrs {
 // The attributes of a matmul node in words, for dumps.
 std::string matmul_text(const MatmulNodeAttrs& attrs);
 
-// Whether the products of a linear layer without a third input can normalize their rows: as many
-// rows as matmul_rows takes for a GPU's step, in few workgroups, each of which repeats the norm.
+// Whether the products of a linear layer without a third input can normalize their rows. They can
+// for as many rows as matmul_rows takes for a GPU's step, in few workgroups, each of which repeats
+// the norm.
 bool products_take_norm(const Graph& graph, const Node& linear, const DeviceCaps& caps,
                         Precision precision);
 

@@ -1,5 +1,5 @@
 // mean_pool: y = mean of x over the kept tokens, or another vector of them (PoolKind), zeros where
-// none is kept; then, if asked, y divided by max(|y|, 1e-12) (Reimers and Gurevych, 2019). Tokens
+// none is kept. If asked, y is then divided by max(|y|, 1e-12) (Reimers and Gurevych, 2019). Tokens
 // omitted are not read, even NaN ones.
 //
 //   x (B, T, D), mask (B, ceil(T/32)) words -> y (B, D)

@@ -49,9 +49,9 @@ const Dispatch* find_demoted(const Plan& plan, size_t first, const DeviceCaps& c
   return nullptr;
 }
 
-// What else the device could be, so that another kernel takes the place of a demoted one: the same
-// without what only some kernels use, then lower tiers, each in the ways of every class. Ways are
-// counted from 0. After the last way, the result is false.
+// What else the device could be, so that another kernel takes the place of a demoted one. It is the
+// same without what only some kernels use, then lower tiers, each in the ways of every class. Ways
+// are counted from 0. After the last way, the result is false.
 bool make_lesser(DeviceCaps& caps, const DeviceCaps& own, uint32_t way) {
   const auto tier = static_cast<uint32_t>(own.tier);
   if (way / 6 > tier) return false;

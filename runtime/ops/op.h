@@ -37,8 +37,8 @@ struct LowerContext {
 inline constexpr uint32_t kRowsPerGridLine = 32768;
 
 // Sets the group counts of a kernel that maps one workgroup to `rows_per_group` rows of its first
-// axis: x and y fold the row groups (rows.glsl undoes it), z stays. In a decoding step the rows are
-// slots and x is taken indirectly.
+// axis. x and y fold the row groups, which rows.glsl undoes. z stays. In a decoding step the rows
+// are slots and x is taken indirectly.
 void set_row_groups(const LowerContext& context, Dispatch& dispatch, uint64_t rows,
                     uint32_t rows_per_group);
 

@@ -1,5 +1,6 @@
-// recurrence: a GRU or LSTM layer over all tokens of every row (the cells: ops/recurrent_cell.h),
-// from what the gates get of the inputs, W_ih x + b_ih, which one matrix product computes before.
+// recurrence: a GRU or LSTM layer over all tokens of every row (the cells: ops/recurrent_cell.h).
+// It reads what the gates get of the inputs, W_ih x + b_ih, which one matrix product computes
+// before.
 //
 //   gates (B, T, G Hd), weight W_hh (G Hd, Hd) with b_hh, initial (B, St)
 //     -> y (B, T, St): the state after every token, St = Hd, or 2 Hd: [h | cell] of an LSTM

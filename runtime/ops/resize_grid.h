@@ -17,8 +17,8 @@ struct ResizeGridAttrs {
   uint32_t out_height = 1;  // OH, tokens
   uint32_t out_width = 1;   // OW, tokens
   // kAligned: the first and the last rows and columns stay where they are. kHalves: means of 2 x 2
-  // tokens, at the ends of odd sides of those that there are, as torch's average pooling gives them
-  // with ceil_mode; OH is H / 2, rounded up.
+  // tokens, at the ends of odd sides of those that there are. torch's average pooling gives the
+  // same with ceil_mode. OH is H / 2, rounded up.
   enum class Corners : uint8_t { kCenters, kAligned, kHalves } corners = Corners::kCenters;
 };
 

@@ -3,7 +3,7 @@
 //   (u, v) -> (u cos - v sin, v cos + u sin)
 //   x (..., W), table (P, r) -> y (..., W)
 //
-// The leading `heads` heads of width E of each row are turned, in their first r columns; all other
+// The leading `heads` heads of width E of each row are rotated, in their first r columns. All other
 // columns are copied, so that a merged [q | k | v] row goes through with heads = H + Hkv. The table
 // comes from the host (rotary_table.h): r/2 cosines, then r/2 sines for each position, already
 // scaled.

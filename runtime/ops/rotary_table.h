@@ -4,8 +4,8 @@
 //   angle(p, i) = p f_i, f_i = theta^(-2i/r), i < r/2, scaled as RotaryScaling says
 //   row p: scale cos(angle(p, 0 ... r/2 - 1)), then scale sin(...)                   -> (P, r)
 //
-// Computed on the host, in double, and there is no shader by design: GLSL promises sine and cosine
-// only to 2^-11 absolute, and the table is made once per model or prompt.
+// Computed on the host, in double. There is no shader by design, because GLSL promises sine and
+// cosine only to 2^-11 absolute. The table is made once per model or prompt.
 #pragma once
 
 #include <cstdint>

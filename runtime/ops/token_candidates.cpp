@@ -57,8 +57,9 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
 
 namespace {
 
-// The dispatch that finds the best of a row, of each part, or of the parts' best: of `logits`, with
-// `extra` where the kernel reads the settings of a draw, the parts' sums or what they have found.
+// The dispatch that finds the best of a row, of each part, or of the parts' best. It reads
+// `logits`, and `extra` where the kernel needs settings of sampling, the parts' sums or what they
+// have found.
 Dispatch best_of(uint32_t what, bool normalize, const LowerContext& context, const Node& node,
                  std::array<TensorId, 3> logits_extra_best) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);

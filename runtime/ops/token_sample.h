@@ -1,6 +1,6 @@
-// token_sample: draws every live slot's next token from the softmax of its scores over the
-// temperature, of which top-k, top-p (Holtzman et al. 2020), min-p (Nguyen et al. 2024) and locally
-// typical sampling (Meister et al. 2023) leave a part, in this order. A row's random numbers depend
+// token_sample: samples every live slot's next token from the softmax of its scores over the
+// temperature. Top-k, top-p (Holtzman et al. 2020), min-p (Nguyen et al. 2024) and locally typical
+// sampling (Meister et al. 2023) leave a part of it, in this order. A row's random numbers depend
 // on its seed, its stream and how many tokens it has generated, and on nothing else. With a
 // temperature of 0 it takes the best token. Part of a decoding step.
 //

@@ -5,7 +5,7 @@
 //   y[b, oy * OW + ox, (c * kh + ky) * kw + kx] =
 //       x[b, c, oy * stride_height + ky - pad_top, ox * stride_width + kx - pad_left], 0 outside
 //
-// With a dilation d the kernel's columns are d pixels apart (kx d in the place of kx), as in
+// With a dilation d the kernel's columns are d pixels apart: kx d in the place of kx. These are
 // dilated convolutions (van den Oord et al., 2016, WaveNet). With a slope a, x below 0 counts as a
 // x (leaky ReLU: Maas et al., 2013), for convolutions that follow an activation.
 //

@@ -1,5 +1,5 @@
-// How one class of matrix products with a packed weight is computed: a row of the table of choices
-// (ops/matmul_table.h), as a device's class has it or as the tuner found it.
+// How one class of matrix products with a packed weight is computed. It is a row of the table of
+// choices (ops/matmul_table.h), as a device's class has it or as the tuner found it.
 #pragma once
 
 #include <array>

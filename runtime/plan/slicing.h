@@ -24,7 +24,7 @@ struct DispatchPart {
 inline constexpr double kDispatchesPerSubmit = 4;
 
 // Whether the GPU says how many workgroups a dispatch over live slots has. One longer than
-// `max_flops` is recorded at its capacity instead, so that it can be split: its kernel passes over
+// `max_flops` is recorded at its capacity instead, so that it can be split. Its kernel passes over
 // slots beyond the live ones, or makes rows of them that nobody reads.
 bool is_indirect(const Dispatch& dispatch, double max_flops);
 

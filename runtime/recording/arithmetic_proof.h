@@ -8,10 +8,10 @@
 
 namespace vkformer {
 
-// Some thousand operands go through every operation that kernels use, and all results must be those
-// of HostArithmetic to the bit: with the execution modes that the device offers, then with
-// denormals made zeros by integer operations. Once for a device; an error names the operation and
-// the operands that came out differently.
+// Some thousand operands go through every operation that kernels use. All results must be those of
+// HostArithmetic to the bit. This is tried with the execution modes that the device supports, then
+// with denormals made zeros by integer operations. Once for a device; an error names the operation
+// and the operands that came out differently.
 Status prove_arithmetic(const std::shared_ptr<VulkanDevice>& device);
 
 }  // namespace vkformer

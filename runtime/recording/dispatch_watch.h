@@ -1,5 +1,5 @@
-// Looks at what every dispatch wrote, of whatever runs on a device: the means by which a NaN is
-// traced to the operator that made it, and two devices are compared layer by layer.
+// Looks at what every dispatch wrote, of whatever runs on a device. By this means a NaN is traced
+// to the operator that made it, and two devices are compared layer by layer.
 #pragma once
 
 #include <functional>

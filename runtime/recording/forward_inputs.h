@@ -15,8 +15,8 @@ enum class InputUse : uint8_t { kPass, kGeneration };
 Status check_input_names(const ModelFamily& family, const TensorMap& inputs, InputUse use);
 
 // What the model's encoder, or a model that is one stack, reads: input_ids, attention_mask,
-// token_type_ids, position_ids (B,S); pixel_values (B,C,H,W); input_features (B,mel,frames);
-// nothing where the family reads its own arrays (ModelFamily::read_inputs, which callers ask next).
+// token_type_ids, position_ids (B,S); pixel_values (B,C,H,W); input_features (B,mel,frames). If the
+// family reads its own arrays, there is nothing: callers ask ModelFamily::read_inputs next.
 // Tensors of other names are not looked at: check_input_names comes first.
 Result<ForwardInputs> read_source(
     const ModelFacts& facts, const TensorMap& inputs,

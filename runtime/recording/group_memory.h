@@ -1,5 +1,5 @@
-// The memory of a pass on one device, or on the members of a group: a PassMemory for each member of
-// this process, and who has what of the tensors that several members use.
+// The memory of a pass on one device, or on the members of a group. There is a PassMemory for each
+// member of this process. GroupMemory knows which member has which of the tensors that several use.
 //
 // A shared tensor has a copy at every member that uses it. The member that writes it has the only
 // good copy. Before another member's dispatches, it goes there by way of the host. So a cache,

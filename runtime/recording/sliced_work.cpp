@@ -10,8 +10,8 @@
 namespace vkformer {
 namespace {
 
-// One slice in a hundred may take longer than this part of its budget: a slice that does makes the
-// later ones shorter, a hundred that do not make up for it.
+// One slice in a hundred may take longer than this part of its budget. A slice that does makes the
+// later ones shorter. A hundred that do not make up for it.
 constexpr double kTooLong = 1.2;
 constexpr double kShorter = 0.95;
 constexpr double kLonger = 1.0005;

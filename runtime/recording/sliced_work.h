@@ -1,6 +1,6 @@
-// Work of a session that is carried out slice by slice, each within a budget of GPU time: the units
-// of a pass or a generation in order, cut where the budget ends. What pieces cost is learned from
-// the slices that have run.
+// Work of a session that is carried out slice by slice, each within a budget of GPU time. It is the
+// units of a pass or a generation in order, cut where the budget ends. What pieces cost is learned
+// from the slices that have run.
 #pragma once
 
 #include <deque>

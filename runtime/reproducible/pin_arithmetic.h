@@ -1,5 +1,5 @@
-// Makes a kernel compute the same bits on every device: floating-point operations that Vulkan
-// leaves open by some last places become those of functions.h, the others may not be contracted.
+// Makes a kernel compute the same bits on every device. Floating-point operations that Vulkan
+// leaves open by some last places become those of functions.h. The others may not be contracted.
 #pragma once
 
 #include <cstdint>

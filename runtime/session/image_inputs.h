@@ -1,5 +1,5 @@
-// Pictures in images of the application as the pixel values of a pass: the memory that they are
-// copied to, and the recorded work that resizes, crops and scales them there.
+// Pictures in images of the application as the pixel values of a pass. It has the memory that they
+// are copied to, and the recorded work that resizes, crops and scales them there.
 #pragma once
 
 #include <optional>

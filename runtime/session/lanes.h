@@ -1,5 +1,5 @@
 // Parts of a batch that run beside each other on a model that is split, so that its members work at
-// the same time: while one part is at the second member's layers, the next is at the first's.
+// the same time. While one part is at the second member's layers, the next is at the first's.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ struct LaneRows {
   int64_t begin = 0, end = 0;
 };
 
-// The parts of these inputs; at most one where they run together: a model on one device, one row,
-// inputs that are no rows, passes whose rows depend on each other.
+// The parts of these inputs. There is at most one where they run together. That holds for a model
+// on one device, one row, inputs that are no rows, and passes whose rows depend on each other.
 std::vector<LaneRows> lanes_of_inputs(const LoadedModel& model, const TensorMap& inputs);
 
 // Those rows of every tensor.

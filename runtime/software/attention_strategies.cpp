@@ -8,8 +8,8 @@
 namespace vkformer {
 namespace {
 
-// What one lane of the lanes strategy keeps in registers makes code that grows with it, and so does
-// the time to compile it: two queries a lane up to E + Ev columns, one beyond.
+// What one lane of the lanes strategy holds in registers makes code that grows with it, and so does
+// the time to compile it. A lane has two queries up to E + Ev columns, and one beyond.
 constexpr uint32_t kMostPairedWidths = 192;
 constexpr uint32_t kMostRelatedPairs = 64;  // of E or Ev, the same with relative positions
 // Queries from which the faster pairs repay the time that they take longer to compile.
@@ -24,8 +24,8 @@ bool loads_by_lanes(const DeviceCaps& caps) {
 }
 
 // Keys that a round of the lanes strategy takes, so few that no software device leaves its loops;
-// 0: none are few enough. Relative positions come key by key, and so do sparse terms: where a key
-// stands in a walk depends on the other queries of the group, and pairs of keys would with it.
+// 0: none are few enough. Relative positions come key by key, and so do sparse terms. Where a key
+// is in a walk depends on the other queries of the group, and pairs of keys would with it.
 uint32_t keys_of_round(const AttentionAttrs& a, uint32_t kinds) {
   const uint64_t keys = std::max(a.keys, a.most_visited);
   if ((kinds & VKF_KIND_SPARSE) != 0 || a.relative.kinds != 0) {
@@ -39,9 +39,9 @@ uint32_t keys_of_round(const AttentionAttrs& a, uint32_t kinds) {
   return 0;
 }
 
-// Whether the strategy of lanes knows these relative positions: a row is multiplied by all lanes at
-// once, which only keys in order allow, and every distance is a round of its loop. Rows for keys
-// differ from lane to lane.
+// Whether the strategy of lanes knows these relative positions. A row is multiplied by all lanes at
+// once, which only keys in order allow. Every distance is a round of its loop. Rows for keys differ
+// from lane to lane.
 bool lanes_can_relate(const AttentionAttrs& a) {
   if (a.relative.kinds == 0) return true;
   constexpr uint32_t kUnknown = VKF_RELATIVE_VALUES | VKF_RELATIVE_QUERIES;
@@ -49,9 +49,9 @@ bool lanes_can_relate(const AttentionAttrs& a) {
          a.keys < kMostSoftwareIterations / 2 - kKeysBesides;
 }
 
-// Software devices pay as much for a load as for many products, so there every lane keeps whole
-// queries in registers; others share tiles in shared memory, and so do software devices without
-// 64-bit integers (SwiftShader), which keep arrays in memory. nullopt: tiles it is.
+// Software devices pay as much for a load as for many products, so there every lane holds whole
+// queries in registers. Others share tiles in shared memory. So do software devices without 64-bit
+// integers (SwiftShader), which store arrays in memory. nullopt: tiles.
 std::optional<AttentionStrategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs& a) {
   if (!loads_by_lanes(caps) || a.queries == 1 || !lanes_can_relate(a)) return std::nullopt;
   const uint32_t lanes = caps.subgroup_size;
@@ -76,8 +76,8 @@ std::optional<AttentionStrategy> pick_lanes(const DeviceCaps& caps, const Attent
                                                              .run = elements_of_load(a)})};
 }
 
-// Keys and values pass by queries that stay, each row its own buffer: for the compiler that
-// wants literals, and heads of the one width that the kernel has literals for.
+// Keys and values pass by queries that stay, and each row is its own buffer. This is for the
+// compiler that wants literals, and heads of the one width that the kernel has literals for.
 std::optional<AttentionStrategy> pick_stationary(const DeviceCaps& caps, const AttentionAttrs& a) {
   constexpr uint32_t kQueries = 4, kWidth = 64, kKeys = 4;
   const auto whole = [](const HeadLayout& x) {

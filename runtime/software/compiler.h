@@ -1,4 +1,4 @@
-// The compilers of software drivers: what is known of them, and what is rewritten for the one that
+// The compilers of software drivers: what is known of them. Code is rewritten for the one that
 // leaves specialization constants open. absent.cpp replaces it as it does strategies.h.
 #pragma once
 

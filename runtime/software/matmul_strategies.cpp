@@ -184,8 +184,8 @@ void launch_slabs(Dispatch& d, const MatmulCall& call, const MatmulChoice&, uint
   set_live(d, call.problem, 0, kSlabRows);
 }
 
-// The steps of K that matmul_stationary has weights of at a time: as many as rows are whole parts
-// of, in the order of the table. 0: it does not take the product.
+// The steps of K that matmul_stationary has weights of at a time. Rows are whole parts of that
+// many, in the order of the table. 0: it does not take the product.
 uint32_t held_steps(const MatmulProblem& problem, const DeviceCaps& caps) {
   const MatmulParams& p = problem.params;
   const uint32_t all = p.k | p.a_offset | p.a_row_stride | p.a_batch_stride;
@@ -212,7 +212,7 @@ bool stationary_takes(const MatmulCall& call, const MatmulChoice&) {
 
 void launch_stationary(Dispatch& d, const MatmulCall& call, const MatmulChoice&, uint32_t parts) {
   // Holding weights takes as long as products of some 30 rows with them, so that a workgroup has
-  // many; but these should stay in a near cache, and every core wants a workgroup.
+  // many. But these should stay in a near cache, and every core wants a workgroup.
   constexpr uint32_t kMostRows = 256, kFewestRows = 128, kGroupsWanted = 16;
   constexpr uint32_t kRowsStep = 32;  // every number of rows is its own pipeline
   const MatmulProblem& problem = call.problem;

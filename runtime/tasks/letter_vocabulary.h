@@ -33,8 +33,9 @@ class LetterVocabulary {
 
   // Whether a text is letters, which a model of phonemes does not read, or phonemes already.
   enum class Written : uint8_t { kLetters, kPhonemes };
-  // The tokens of a text. kUnsupported where it must be made phonemes or Latin letters first;
-  // kInvalidArgument where no token is left of it, or the model has none for one of its characters.
+  // The tokens of a text. If it must be made phonemes or Latin letters first, the error is
+  // kUnsupported. If no token is left of it, or the model has none for one of its characters, it is
+  // kInvalidArgument.
   Result<std::vector<TokenId>> encode(const std::string& text, Written written) const;
 
  private:

@@ -8,8 +8,8 @@
 namespace vkformer {
 namespace {
 
-// Whether scores are probabilities where the caller leaves that to the model: sentence-transformers
-// saves the class of its activation, in another place from version to version, and takes a sigmoid
+// Whether scores are probabilities where the caller leaves that to the model. sentence-transformers
+// saves the class of its activation, in another place from version to version. It takes a sigmoid
 // where it saved none.
 Result<bool> model_takes_sigmoid(const TaskModel& task) {
   const JsonConfig saved = task.config.object("sentence_transformers");

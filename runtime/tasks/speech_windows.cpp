@@ -13,8 +13,8 @@ namespace {
 // Of a window, where the model's files do not say it: what speech models are trained with.
 constexpr int64_t kWindowSeconds = 30;
 
-// Where a window that begins at `begin` ends: at the end, or in the middle of the quietest tenth of
-// a second of its last fifth, the latest of equal ones.
+// Where a window that begins at `begin` ends. That is at the end, or in the middle of the quietest
+// tenth of a second of its last fifth. Of equal ones it is the latest.
 size_t window_end(const std::vector<float>& samples, size_t begin, size_t most, size_t rate) {
   if (samples.size() - begin <= most) return samples.size();
   const size_t piece = std::max<size_t>(1, rate / 10);

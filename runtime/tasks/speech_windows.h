@@ -44,8 +44,9 @@ Result<HeardSounds> cut_sounds(const TaskModel& task, std::span<const Sound> sou
 Result<TensorMap> speech_inputs(const TaskModel& task, const std::vector<HeardSound>& sounds,
                                 std::span<const SoundWindow> windows);
 
-// The end of the run of windows from `begin` on that may run together: of one prompt and, where the
-// model reads any number of samples, of one length, so that no answer depends on what it runs with.
+// The end of the run of windows from `begin` on that may run together. They have one prompt and,
+// where the model reads any number of samples, one length. So no answer depends on what it runs
+// with.
 size_t window_run_end(const TaskModel& task, const HeardSounds& heard, size_t begin);
 
 // The texts of a CTC head.

@@ -314,7 +314,7 @@ Result<UnigramVocabulary> parse_vocabulary(const JsonRef& json) {
                decode_utf8(*token, "token " + std::to_string(i) + " of " + json.path()));
     entries.push_back({std::move(chars), static_cast<int32_t>(i)});
   }
-  // A token that is listed twice has the last one's id, though both ids stand for it: the table
+  // A token that is listed twice has the last one's id, though both ids stand for it. The table
   // finds what was added first, as long as it does not grow.
   vocabulary.table.reserve(count);
   for (size_t i = count; i-- > 0;) {

@@ -1,6 +1,6 @@
 // WordPiece (Schuster and Nakajima, 2012; Devlin et al., 2019): a word is cut into the longest
-// token that it starts with, then the longest continuing token, and so on; one that cannot be cut
-// so is the unknown token.
+// token that it starts with, then the longest continuing token, and onwards. One that cannot be cut
+// like this is the unknown token.
 #include "base/check.h"
 #include "base/message.h"
 #include "text/token_model.h"

@@ -86,8 +86,8 @@ class EncodingSink final : public PieceSink {
   }
 
  private:
-  // Room for `count` tokens, and once the beginning of a long text has shown how many characters a
-  // token has, for all that will come: moving many strings to a larger place is slow.
+  // Room for `count` tokens. Once the beginning of a long text has shown how many characters a
+  // token has, there is room for all that will come. Moving many strings to a larger place is slow.
   void make_room(size_t count) {
     if (count <= out_.ids.capacity()) return;
     size_t more = 0;

@@ -1,4 +1,4 @@
-// A store whose tokenizer.json is made of the tokenizer files that it has in its place:
+// A store whose tokenizer.json is made of the tokenizer files that it has in its place. They are
 // SentencePiece's tokenizer.model or spiece.model, tiktoken's ranks, tekken.json, vocab.txt, or
 // vocab.json with merges.txt.
 //

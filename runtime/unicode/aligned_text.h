@@ -22,8 +22,8 @@ struct CharSpan {
 };
 
 // A (piece of a) text and where each of its characters came from. As long as characters correspond
-// one to one to neighboring characters of the original, which is the common case, no ranges are
-// stored; nor when some more were put in front.
+// one to one to neighboring characters of the original, no ranges are stored. This is the common
+// case. The same holds if some more characters were put before them.
 class AlignedText {
  public:
   AlignedText() = default;

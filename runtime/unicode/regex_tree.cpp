@@ -25,8 +25,8 @@ constexpr uint32_t kMaxRepeat = 65535;    // PCRE2's
 constexpr int kMaxRepeats = 16;           // one after the other
 constexpr size_t kLongestPosixName = 20;  // Oniguruma looks no further for ":]"
 
-// Single characters that \w, \W, \b and \p{Word} take for words, but only outside of brackets:
-// Oniguruma looks up the characters of Latin-1 in a table of their own there.
+// Single characters that \w, \W, \b and \p{Word} take for words, but only outside of brackets.
+// Oniguruma looks up the characters of Latin-1 in a separate table there.
 CharSet word_extras() {
   return CharSet({{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
 }

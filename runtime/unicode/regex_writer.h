@@ -9,8 +9,8 @@
 
 namespace vkformer {
 
-// The pattern for PCRE2 with MULTILINE. A lookbehind, which PCRE2 takes with fixed lengths only,
-// is written as its alternatives of each length; one that has none, or too many, is a kUnsupported
+// The pattern for PCRE2 with MULTILINE. A lookbehind, which PCRE2 takes with fixed lengths only, is
+// written as its alternatives of each length. One that has none, or too many, is a kUnsupported
 // error without a place.
 Result<std::string> write_regex(const RegexTree& tree, const RegexAlphabet& alphabet);
 

@@ -39,8 +39,8 @@ uint64_t usual_block_bytes(const Context& context) {
   return context.memory_budget != UINT64_MAX ? kCountedBlockBytes : kBlockBytes;
 }
 
-// A host-visible window onto a GPU's memory that is smaller than this (256 MiB are usual without
-// resizable BAR) is left to the driver and the application.
+// A host-visible window onto a GPU's memory that is smaller than this is left to the driver and the
+// application. Without resizable BAR 256 MiB are usual.
 constexpr uint64_t kWideWindow = 1ull << 30;
 
 // Of the largest device-local heap that the host can map, bytes; 0: there is none.

@@ -332,9 +332,8 @@ bool Recorder::writes_indirect_args(const Dispatch& dispatch) const {
 }
 
 // The plan's barriers before this dispatch, joined into one, and those for the indirect arguments.
-// Only where this dispatch reads or writes them do they take part: for a barrier that NVIDIA's
-// driver must make visible to the reader of arguments it stops the whole queue, which doubles its
-// time.
+// They take part only where this dispatch reads or writes them. For a barrier that NVIDIA's driver
+// must make visible to the reader of arguments it stops the whole queue, which doubles its time.
 void Recorder::barrier_before(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
   const bool reads_args = dispatch.live_axis >= 0 && args_written_;

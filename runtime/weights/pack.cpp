@@ -260,7 +260,7 @@ Status pack_panel(const PackingMatrix& matrix, size_t first, size_t last,
                 weight.row.bias_scale * matrix.affine.bias(part->stacked + index, bias));
   }
   const auto width = static_cast<size_t>(weight.row.width);
-  // Few enough steps that the first-level cache holds them for all columns of a panel: the columns
+  // Few enough steps that the first-level cache holds them for all columns of a panel. The columns
   // of a step are neighbors in the output, and each source has them far apart.
   constexpr size_t kMostSteps = 128;
   const size_t steps = in_blocks(weight.format) ? width : kMostSteps;

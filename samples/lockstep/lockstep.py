@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A lockstep game whose characters think by a model: players exchange inputs only, never results.
 
-Each player is a process on a separate device. At every step all get the same input, a few letters; each
-asks its copy of the model for the scores of what comes next, takes a choice from them into its state of the
-game, and tells a digest of that state. As long as digests are equal, the players are in the same world.
+Each player is a process on a separate device. At every step all get the same input, a few letters. Each
+asks its copy of the model for the scores of what comes next. It takes a choice from them into its state of
+the game, and tells a digest of that state. As long as digests are equal, the players are in the same world.
 
     samples/lockstep/lockstep.py models/shakespeare --steps 1000 \\
         --player "tools/drivers run lavapipe" --player "tools/drivers run swiftshader"

@@ -1,9 +1,53 @@
 // Examples of devices.
+#include <vkformer/benchmark.h>
 #include <vkformer/device.h>
+#include <vkformer/operators.h>
 
 #include <cstdio>
 
 #include "examples.h"
+
+namespace {
+
+vkformer::Status show_profile(const vkformer::Device& device) {
+  vkformer::OperatorCall call;
+  call.name = "softmax";
+  call.inputs = {{"X", vkformer::Tensor::from_floats({1, 2}, {1, 2})}};
+  //! [start_profile take_profile stop_profile]
+  // Prints what each dispatch takes, here of one operator.
+  const auto started = vkformer::start_profile(device);
+  if (!started) return started.error();
+  const auto ran = vkformer::run_operator(device, call);
+  const auto profile = vkformer::take_profile(device);
+  const auto stopped = vkformer::stop_profile(device);
+  if (!ran) return ran.error();
+  if (!profile) return profile.error();
+  if (!stopped) return stopped.error();
+  for (const vkformer::ProfiledDispatch& dispatch : profile->dispatches) {
+    std::printf("%s: %.1f us\n", dispatch.kernel.c_str(), dispatch.microseconds);
+  }
+  //! [end]
+  return {};
+}
+
+vkformer::Status show_statistics() {
+  //! [kernel_statistics]
+  // Prints what the driver's compiler says of each kernel, where it says anything.
+  vkformer::DeviceOptions options;
+  options.statistics = true;
+  const auto device = vkformer::Device::create(options);
+  if (!device) return device.error();
+  const auto kernels = vkformer::kernel_statistics(*device);
+  if (!kernels && kernels.error().code != vkformer::ErrorCode::kUnsupported) return kernels.error();
+  if (!kernels) return {};
+  for (const vkformer::KernelStatistics& kernel : *kernels) {
+    std::printf("%s: %.1f ms to compile\n", kernel.kernel.c_str(), kernel.compile_ms);
+  }
+  //! [end]
+  return {};
+}
+
+}  // namespace
 
 vkformer::Status show_device(const Setting&) {
   //! [list_devices]
@@ -32,5 +76,10 @@ vkformer::Status show_device(const Setting&) {
               static_cast<unsigned long long>(device->memory_in_use()),
               static_cast<unsigned long long>(device->memory_allocated()));
   //! [end]
-  return expect(device->memory_in_use() <= device->memory_allocated(), "blocks for all memory");
+  const auto held =
+      expect(device->memory_in_use() <= device->memory_allocated(), "blocks for all memory");
+  if (!held) return held;
+  const auto profiled = show_profile(*device);
+  if (!profiled) return profiled;
+  return show_statistics();
 }

@@ -1,7 +1,9 @@
 // Examples of models and how they are loaded.
 #include <vkformer/model.h>
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "examples.h"
 
@@ -70,6 +72,7 @@ vkformer::Status show_loading(const Setting& setting) {
     const vkformer::LoadProgress progress = load.progress();
     std::printf("%llu of %llu bytes\r", static_cast<unsigned long long>(progress.loaded_bytes),
                 static_cast<unsigned long long>(progress.total_bytes));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // draw a frame
   }
   const auto loaded = load.wait();
   if (!loaded) return loaded.error();

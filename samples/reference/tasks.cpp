@@ -47,6 +47,17 @@ vkformer::Status show_classifying(const Setting& setting) {
     }
   }
   //! [end]
+
+  const auto inference = ModelSource::directory(setting.tasks + "/zero-shot");
+  //! [TextClassifier::zero_shot]
+  // Chooses between labels that the model was not trained on.
+  auto judge = vkformer::TextClassifier::load(device, inference);
+  if (!judge) return judge.error();
+  const auto chosen = judge->zero_shot(std::vector<std::string>{"The fox jumps over the dog."},
+                                       std::vector<std::string>{"animals", "politics"});
+  if (!chosen) return chosen.error();
+  std::printf("%s\n", chosen->front().front().label.c_str());
+  //! [end]
   return expect(finder->finds_entities() && labels->size() == 2, "labels of texts and tokens");
 }
 

@@ -86,7 +86,8 @@ struct AttentionDecodeParams {
   uint_t q_stride;            // elements from one slot to the next
   uint_t y_stride;            // elements from one slot to the next
   uint_t line;                // elements, of a packed cache words, from one key to the next
-  uint_t value_offset;        // of the values in a line, in elements: Hkv * E
+  uint_t value_offset;        // of the values in a line, in elements; Hkv * E, or
+                              // a column of the one key head that values are part of
   uint_t lines;               // keys that a row or item has room for: at most C, or S
   uint_t beams;               // rows of a batch item
   uint_t has_aux;             // 1: aux holds the ancestry, or for cross-attention the key mask

@@ -2,17 +2,12 @@
 """Every public function of the headers is shown by an example of samples/reference, which the program
 reference_examples runs.
 
-    reference_test.py SOURCE_DIRECTORY [--write] [unittest arguments]
-
-Functions without an example yet are listed in reference_missing.txt; --write lists them anew. The list may only
-shrink: a new function needs an example."""
+    reference_test.py SOURCE_DIRECTORY [unittest arguments]"""
 import sys
 import unittest
 from pathlib import Path
 
 SOURCE = Path()
-MISSING = Path(__file__).resolve().parent / "reference_missing.txt"
-MOST_MISSING = 412
 
 
 def tool():
@@ -47,15 +42,26 @@ class Parser(unittest.TestCase):
         self.assertEqual([name for _, name in self.names(text)], ["A::f"])
 
 
+class Markers(unittest.TestCase):
+    def examples(self, text):
+        return [found[1:] for found in tool().examples_in(Path("a.cpp"), text)]
+
+    def test_names_of_several_lines(self):
+        text = "int x;\n  //! [a b]\n  //! [c]\n  f();\n    g();\n  //! [end]\nint y;\n//! [d]\nh();\n//! [end]\n"
+        self.assertEqual(self.examples(text), [(2, ["a", "b", "c"], "f();\n  g();"), (8, ["d"], "h();")])
+
+    def test_an_example_has_an_end(self):
+        for text, where in (("//! [a]\nf();\n", "a.cpp:1: .* before the end of the file"),
+                            ("\n//! [a]\nf();\n//! [b]\ng();\n//! [end]\n", "a.cpp:4: .* of line 2"),
+                            ("//! [a]\nf();\n//! [end]\ng();\n//! [end]\n", "a.cpp:5: .* ends no example")):
+            with self.subTest(text), self.assertRaisesRegex(ValueError, where):
+                self.examples(text)
+
+
 class Examples(unittest.TestCase):
     def test_every_function_is_shown(self):
-        missing = known() - set(tool().shown())
-        listed = MISSING.read_text(encoding="utf-8").split()
-        self.assertEqual(sorted(missing - set(listed)), [], "These functions have no example in samples/reference. "
-                         "Add one; its marker names the function.")
-        self.assertEqual(sorted(set(listed) - missing), [], f"These are shown or gone. Take them off {MISSING.name}.")
-        self.assertLessEqual(len(listed), MOST_MISSING, f"{MISSING.name} may only shrink.")
-        self.assertEqual(listed, sorted(set(listed)))
+        self.assertEqual(sorted(known() - set(tool().shown())), [], "These functions have no example in "
+                         "samples/reference. Add one; its marker names the function.")
 
     def test_markers_name_functions(self):
         functions = known()
@@ -69,7 +75,8 @@ class Examples(unittest.TestCase):
     def test_examples_are_in_the_program(self):
         built = (SOURCE / "samples" / "reference" / "CMakeLists.txt").read_text(encoding="utf-8").split()
         for file, line, _, _ in tool().examples():
-            self.assertIn(file.name, [name.rstrip(")") for name in built], f"{file.name}:{line}")
+            name = file.relative_to(tool().SAMPLES).as_posix()
+            self.assertIn(name, [part.rstrip(")") for part in built], f"{name}:{line}")
 
     def test_comments_get_their_examples(self):
         header = SOURCE / "include" / "vkformer" / "device.h"
@@ -79,11 +86,13 @@ class Examples(unittest.TestCase):
         create = next(n for n in inserted if "create(" in lines[n])
         self.assertIn("/// @par Example", inserted[create][0])
         self.assertTrue(any("Device::create" in line for line in inserted[create]))
+        self.assertIn("/// @code{.cpp}", [line.strip() for line in inserted[create]])
+
+    def test_examples_of_c_are_c(self):
+        text = (SOURCE / "include" / "vkformer" / "c" / "device.h").read_text(encoding="utf-8")
+        self.assertIn("/// @code{.c}", [line for lines in tool().comments_of_examples(text).values() for line in lines])
 
 
 if __name__ == "__main__":
     SOURCE = Path(sys.argv.pop(1)).resolve()
-    if "--write" in sys.argv:
-        MISSING.write_text("".join(f"{name}\n" for name in sorted(known() - set(tool().shown()))), encoding="utf-8")
-        sys.exit()
     unittest.main()

@@ -68,6 +68,10 @@ class Comments(unittest.TestCase):
         self.assertEqual(load().doxygen_comments("// F.\nint a;  // One,\n        // two.\n// Next.\nint b;\n").splitlines()[2:],
                          ["int a;  ///< One,", "        ///< two.", "/// Next.", "int b;"])
 
+    def test_dividers_describe_nothing(self):
+        self.assertEqual(load().doxygen_comments("// F.\n\n// --- Group. More\n// of it.\n\n// One.\nint a;\n").splitlines()[2:],
+                         ["", "// --- Group. More", "// of it.", "", "/// One.", "int a;"])
+
 
 class Templates(unittest.TestCase):
     """Forms that GitHub refuses are shown to nobody, and nothing says so."""

@@ -104,9 +104,11 @@ def check_public(path, quoted, target):
 
 
 def check_sample(path, quoted, target):
-    # Its own files: beside it, or from the top of a sample that has rooms.
+    # Its own files: beside it, or from the top of a sample that has rooms. The examples of the reference are also guests
+    # of the sample that is a renderer.
     top = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])
-    own = (path.parent / target).exists() or (top / target).exists()
+    own = (path.parent / target).exists() or (top / target).exists() or (
+        top.name == "reference" and (top.parent / "embed_renderer" / target).exists())
     if quoted and not target.startswith("vkformer/") and not own:
         return f"[{target}] is not public; samples use include/vkformer/ only."
     return None

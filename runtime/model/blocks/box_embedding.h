@@ -1,4 +1,4 @@
-// Embeddings of where tokens stand on a page, as LayoutLM (Xu et al., 2019) has them: of a token's
+// Embeddings of where tokens are on a page, as LayoutLM (Xu et al., 2019) has them. Of a token's
 // box (left, top, right, bottom) the two x's, the two y's, the height and the width each look up a
 // row.
 #pragma once

@@ -22,8 +22,8 @@ struct DecoderConfig {
   std::string head;         // weight row of the output projection; empty: a bare stack
   float head_scale = 1.0f;  // multiplies the logits
   float logit_cap = 0.0f;   // c: logits become c tanh(logits / c); 0: they stay
-  // Weight row of what classifies a text in place of such a projection: it reads the last token
-  // that is not padding. head_dense and head_norm precede it; head_scale and logit_cap do not
+  // Weight row of what classifies a text in place of such a projection. It reads the last token
+  // that is not padding. head_dense and head_norm precede it. head_scale and logit_cap do not
   // apply. Empty: nothing classifies.
   std::string classes;
   // Token that fills rows up (pad_token_id). Absent: only the key mask says what is padding.

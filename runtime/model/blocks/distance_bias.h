@@ -1,5 +1,5 @@
-// Biases of scores by the distance from query to key that a checkpoint stores by bucket, as T5
-// (Raffel et al., 2020) does: read once at load, for all layers of a stack.
+// Biases of scores by the distance from query to key. A checkpoint stores them by bucket, as T5
+// (Raffel et al., 2020) does. They are read once at load, for all layers of a stack.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -16,7 +16,8 @@ struct BucketTable {
 };
 
 // Fills stack.distance with the bias of every distance up to the one from which on all share the
-// last bucket. kUnsupported if these are too many; else the error of a missing or misshaped tensor.
+// last bucket. If these are too many, the error is kUnsupported. Else it is that of a missing or
+// misshaped tensor.
 Status read_distance_bias(const Checkpoint& checkpoint, const BucketTable& table,
                           StackConfig& stack);
 

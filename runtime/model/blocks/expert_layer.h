@@ -1,5 +1,5 @@
-// A feed-forward layer of experts (Shazeer et al., 2017, "Outrageously large neural networks"): a
-// router chooses K of X small layers for every row; some families add one that every row takes.
+// A feed-forward layer of experts (Shazeer et al., 2017, "Outrageously large neural networks"). A
+// router chooses K of X small layers for every row. Some families add one that every row takes.
 //
 // Weight rows that it asks for, under the layer's prefix:
 //   router            (X, D), in f32; with a gated shared expert (X + 1, D), its gate last

@@ -4,8 +4,8 @@
 //   score(i, j) = q_i . k_j / sqrt(E) + gate_i bias(j - i)
 //   gate_i = a (b c - 1) + 2,   [a, b] = sigmoid(G h_i + g), head by head
 //
-// Queries get the gate as one more column, and the keys of positions the bias: a score is then one
-// product of rows, and no bias is kept for pairs of tokens.
+// Queries get the gate as one more column, and the keys of positions the bias. A score is then one
+// product of rows, and no bias is stored for pairs of tokens.
 #pragma once
 
 #include "checkpoint/checkpoint.h"

@@ -3,10 +3,10 @@
 // the same; what attention does is said by LinearMixing.
 //
 // Causal models generate by recurrence: what others cache for every position is one state per head
-// and row (ops/linear_attention.h), whatever the length.
-// A Performer with kernel_eps above 0 is the one that no recurrence reproduces beyond its first
-// layer: its c is taken over the whole row, so that every new token may change the states of the
-// ones before it, by about kernel_eps. Tokens are then computed once, with the c of their time.
+// and row (ops/linear_attention.h), whatever the length. A Performer with kernel_eps above 0 is the
+// one that no recurrence reproduces beyond its first layer. Its c is taken over the whole row. So
+// every new token may change the states of the ones before it, by about kernel_eps. Tokens are then
+// computed once, with the c of their time.
 #pragma once
 
 #include "model/blocks/heads.h"

@@ -3,7 +3,7 @@
 //   [q | k | v] = x Wqkv^T + b, y = merge(attention(q, k, v)) Wo^T + bo
 //
 // One projection gives q, k and v, so that k and v lie in one binding. Separate matrices are
-// stacked into it where weights are loaded; one small matrix per role, shared by all heads, is
+// stacked into it where weights are loaded. One small matrix per role, shared by all heads, is
 // stacked to (3 E, E) and applied to every head of x.
 #pragma once
 

@@ -25,9 +25,9 @@ class PicturePrompt {
     std::string types;
     // How prompts name images; its token is `image_token`.
     ImagePromptFacts prompts = {.kind = ImagePromptFacts::Kind::kRepeated};
-    // Rotary positions of three components: the frequencies that turn by time, row and column;
+    // Rotary positions of three components: the frequencies that rotate by time, row and column;
     // empty: one position by token. kInterleaved: frequency i belongs to component i % 3, as long
-    // as that has any; else the components' frequencies follow each other.
+    // as that has any. Else the components' frequencies follow each other.
     std::vector<int64_t> sections;
     enum class Sections : uint8_t { kAfter, kInterleaved } order = Sections::kAfter;
   };

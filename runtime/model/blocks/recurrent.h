@@ -31,8 +31,9 @@ struct RecurrentMemory {
 };
 
 // Adds to the words of a pass over (B, S) tokens, by their key mask, what add_recurrent_encoder
-// feeds: order_forward, order_backward (B, S): the rows of real tokens, in order and in reverse;
-// place_forward, place_backward (B, S): the way back; order_last (B).
+// feeds. order_forward and order_backward (B, S) are the rows of real tokens, in order and in
+// reverse. place_forward and place_backward (B, S) are the way back. The last one is order_last
+// (B).
 void add_token_order(ForwardInputs& inputs);
 
 // x (B, S, E) -> the memory. hidden_states taps are the inputs of the layers.

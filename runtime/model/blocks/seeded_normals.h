@@ -1,5 +1,5 @@
-// Standard normal numbers by a seed, the ones that PyTorch's CPU generator draws in float32 after
-// torch.manual_seed(seed): models whose random numbers are part of what was trained (a Reformer's
+// Standard normal numbers by a seed, the ones that PyTorch's CPU generator gives in float32 after
+// torch.manual_seed(seed). Models whose random numbers are part of what was trained (a Reformer's
 // hash_seed) expect those and no others.
 #pragma once
 

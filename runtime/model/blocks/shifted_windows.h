@@ -1,6 +1,6 @@
-// Shifted windows (Liu et al., 2021): which token of a grid stands where once the grid is padded to
-// whole windows, rolled, and cut; as index lists of the operator gather_rows, with ~0 for padding,
-// which becomes zeros. All of it is made on the host, once per pass.
+// Shifted windows (Liu et al., 2021): where each token of a grid is once the grid is padded to
+// whole windows, rolled, and cut. They are index lists of the operator gather_rows, with ~0 for
+// padding, which becomes zeros. All of it is made on the host, once per pass.
 #pragma once
 
 #include <cstdint>

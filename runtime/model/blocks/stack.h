@@ -95,8 +95,8 @@ struct StackConfig {
   // `out` and `down` are as the file has them times this (WeightRow::bias_scale).
   float branch_scale = 1.0f;
   // Norms of queries and keys before rotary positions, of the same kind as `norm`, without biases.
-  // kAlike: each head by itself, with gains that all heads share; kHeads: with separate gains;
-  // kWhole: all heads of a row together.
+  // kAlike: each head by itself, with gains that all heads share. kHeads: the same with separate
+  // gains. kWhole: all heads of a row together.
   enum class QueryKeyNorm : uint8_t { kNo, kAlike, kHeads, kWhole } qk_norm = QueryKeyNorm::kNo;
   ActivationKind activation = ActivationKind::kRelu;         // of experts, too
   enum class Gate : uint8_t { kNo, kYes } gate = Gate::kNo;  // of the feed-forward layer
@@ -161,8 +161,8 @@ struct StackRun {
   TensorId turning = kNoTensor;
   ForwardTaps taps = {};
   // Positions that queries and keys see and values do not (DETR; Carion et al., 2020), in full
-  // passes: `placed` (B, T, D) is added to what queries and keys of self-attention and queries of
-  // cross-attention are made of; `memory_keys` (B, S, any) is what keys of cross-attention are made
+  // passes. `placed` (B, T, D) is added to what queries and keys of self-attention and queries of
+  // cross-attention are made of. `memory_keys` (B, S, any) is what keys of cross-attention are made
   // of.
   TensorId placed = kNoTensor;
   TensorId memory_keys = kNoTensor;
@@ -203,8 +203,9 @@ TensorId add_decode_state(Graph& graph);
 StackTerms add_stack_terms(ModelBuilder& builder, const StackConfig& stack, const std::string& mask,
                            int64_t batch, int64_t keys);
 
-// The same for tokens that attend to each other both ways (PicturePrompt), fed as span_masks: the
-// key mask, then for each kind of attention a mask (B, T, ceil(T/32)) of each query's keys.
+// The same for tokens that attend to each other both ways (PicturePrompt), fed as span_masks. The
+// key mask comes first. Each kind of attention follows with a mask (B, T, ceil(T/32)) of each
+// query's keys.
 StackTerms add_span_terms(ModelBuilder& builder, const StackConfig& stack, const std::string& mask,
                           int64_t batch, int64_t tokens);
 

@@ -7,8 +7,8 @@
 
 namespace vkformer {
 
-// Before the names of what a part has: "part.1.decoder.3.self.qkv" is a weight row, the label of
-// nodes, and by its beginning the place of them (load/model_split.h).
+// The prefix of the names of what a part has. "part.1.decoder.3.self.qkv" is a weight row and the
+// label of nodes. Its beginning is their place (load/model_split.h).
 std::string part_prefix(int64_t part);
 
 // Whether the layers can be divided into `parts`; an error says what is in the way.

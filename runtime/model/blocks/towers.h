@@ -50,8 +50,8 @@ struct PictureTower {
   enum class Input : uint8_t { kPictures, kPatches } input = Input::kPictures;
   PictureTokens positions;  // of kPatches, once prepared
   StackConfig stack;        // without a final norm
-  // kClass: a token before the patches stands for the picture, with its own norm; the sum has
-  // one, too. kAttention: the normed states by attention of a learned query. kNone: nothing does, a
+  // kClass: a token before the patches stands for the picture, with its own norm. The sum has one,
+  // too. kAttention: the normed states by attention of a learned query. kNone: nothing does, and a
   // decoder reads the states (`layer_states`).
   enum class Pool : uint8_t { kClass, kAttention, kNone } pool = Pool::kClass;
   // Whether states are normed after the last layer.
