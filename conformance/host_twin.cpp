@@ -76,9 +76,9 @@ TensorMap TwinRun::outputs() const {
 
 bool is_exact(const std::string& op) {
   constexpr std::string_view kExact[] = {
-      "argmax",      "concat_columns", "expand_keys",  "greedy_select", "kv_append",
-      "lsh_hash",    "lsh_sort",       "move_columns", "parent_lines",  "picture_values",
-      "select_rows", "step_advance",   "token_sample", "top_k"};
+      "argmax",         "concat_columns", "expand_keys",  "greedy_select", "kv_append",
+      "latent_queries", "lsh_hash",       "lsh_sort",     "move_columns",  "parent_lines",
+      "picture_values", "select_rows",    "step_advance", "token_sample",  "top_k"};
   return std::find(std::begin(kExact), std::end(kExact), op) != std::end(kExact);
 }
 

@@ -2,8 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: y = [q | keys, each what all heads share, then the head's own | values] (DeepSeek-AI,
 //           2024, DeepSeek-V2)
-// shapes:   Q (R, H E), Shared (R, Es), Kv (R, H (E - Es) + H Ev): own keys of all heads, then
-//           values -> Y (R, 2 H E + H Ev)
+// shapes:   Q (R, H E), Shared (R, Es or more), Kv (R, H (E - Es) + H Ev): own keys of all heads,
+//           then values -> Y (R, 2 H E + H Ev)
 // mapping:  one workgroup a run of kChunk elements of a row of Y; runs on z, rows on x and y
 // bounds:   any widths; rows beyond the last are skipped
 // requires: nothing (baseline)
@@ -35,7 +35,7 @@ void main() {
     } else if (i < 2u * p.q_width) {
       const uint head = (i - p.q_width) / key_width;
       const uint column = (i - p.q_width) % key_width;
-      value = column < p.joint ? shared_keys[row * p.joint + column]
+      value = column < p.joint ? shared_keys[row * p.shared_stride + column]
                                : kv[kv_row + head * p.own + column - p.joint];
     } else {
       value = kv[kv_row + p.heads * p.own + i - 2u * p.q_width];

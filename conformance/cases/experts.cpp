@@ -9,6 +9,7 @@
 #include "conformance/cases.h"
 #include "conformance/matrix_rounding.h"
 #include "conformance/step_graph.h"
+#include "conformance/weights_by_expert.h"
 #include "params/matmul.h"
 #include "reference/experts.h"
 
@@ -65,37 +66,6 @@ Routes routes_of(const Mixture& m) {
   return routes;
 }
 
-// Matrices (X, K, N) and biases (X, N) as the operator takes them: each expert's columns filled up
-// to whole panels.
-Result<ExpertWeight> bind_weight(CheckCase& made, const std::string& name, const Array& w,
-                                 const Array& bias, MatrixFormat format) {
-  const int64_t experts = w.dim(0), k = w.dim(1), n = w.dim(2);
-  const int64_t filled = (n + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
-  std::vector<float> values(static_cast<size_t>(k * experts * filled), 0.0f);
-  std::vector<float> biases(bias.size() > 0 ? static_cast<size_t>(experts * filled) : 0, 0.0f);
-  for (int64_t x = 0; x < experts; ++x) {
-    for (int64_t i = 0; i < k; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        values[static_cast<size_t>((i * experts + x) * filled + j)] =
-            static_cast<float>(w[(x * k + i) * n + j]);
-      }
-    }
-    for (int64_t j = 0; j < n && bias.size() > 0; ++j) {
-      biases[static_cast<size_t>(x * filled + j)] = static_cast<float>(bias[x * n + j]);
-    }
-  }
-  VKF_ASSIGN(
-      const PackedMatrix packed,
-      pack_matrix(values, {u32(experts * filled), u32(k), MatrixOrder::kInOut}, biases, format));
-  return ExpertWeight{{.tensor = made.op.bind(name, words(packed.words)),
-                       .n = u32(experts * filled),
-                       .k = u32(k),
-                       .bias_offset = packed.bias_offset,
-                       .format = format},
-                      u32(experts),
-                      u32(n)};
-}
-
 Array unit_matrices(int64_t experts, int64_t k, int64_t n, uint64_t seed) {
   return scaled(random_array({experts, k, n}, seed), 1 / std::sqrt(static_cast<double>(k)));
 }
@@ -132,9 +102,9 @@ Result<CheckCase> mixture_case(const Mixture& m, MatrixFormat format, Content co
                        .routes = made.op.bind("routes", std::move(words_of_routes))};
   if (m.always) inputs.always = made.op.bind("always", floats(always));
   if (m.residual) inputs.residual = made.op.bind("residual", floats(residual));
-  VKF_ASSIGN(const ExpertWeight up, bind_weight(made, "up", given.up, given.up_bias, format));
+  VKF_ASSIGN(const ExpertWeight up, bind_experts(made, "up", given.up, given.up_bias, format));
   VKF_ASSIGN(const ExpertWeight down,
-             bind_weight(made, "down", given.down, given.down_bias, format));
+             bind_experts(made, "down", given.down, given.down_bias, format));
   const bool quick_gelu = m.limit > 0;
   VKF_ASSIGN(const TensorId y, add_experts(made.op.graph, inputs, up, down,
                                            {.choices = u32(m.choices),

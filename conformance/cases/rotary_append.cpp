@@ -19,12 +19,13 @@ struct RotaryStep {
   uint32_t position;
   RotaryPairs pairs = RotaryPairs::kHalves;
   std::vector<uint32_t> starts = {0, 0, 0};  // of live slots: how much shorter their prompts are
-  int64_t value_width = 0;                   // 0: the keys'
+  int64_t value_width = 0;                   // 0: the keys'; -1: there are no values
 };
 
 Result<CheckCase> rotary_append_case(const RotaryStep& c) {
   const int64_t q = c.heads * c.width, keys = c.kv_heads * c.width;
-  const int64_t kv = keys + c.kv_heads * (c.value_width > 0 ? c.value_width : c.width);
+  const int64_t values = c.value_width == 0 ? c.width : std::max<int64_t>(0, c.value_width);
+  const int64_t kv = keys + c.kv_heads * values;
   const int64_t line = q + kv;
   const Array x = random_array({kSlots, line}, 1);
   const Array table = random_array({c.lines, c.turned}, 2);
@@ -45,7 +46,8 @@ Result<CheckCase> rotary_append_case(const RotaryStep& c) {
   attrs.heads = u32(c.heads);
   attrs.kv_heads = u32(c.kv_heads);
   attrs.head_width = u32(c.width);
-  attrs.value_width = u32(c.value_width);
+  if (c.value_width < 0) attrs.has_values = RotaryAppendAttrs::Values::kNo;
+  attrs.value_width = u32(std::max<int64_t>(0, c.value_width));
   attrs.rotary_width = u32(c.turned);
   attrs.pairs = c.pairs;
   VKF_ASSIGN(const TensorId y, add_rotary_append(made.op.graph, in, attrs));
@@ -98,6 +100,13 @@ void rotary_append_cases(OperatorCases& cases) {
   for (const int64_t value_width : {1, 7, 24, 130}) {
     const RotaryStep c{4, 2, 24, 8, 64, 13, RotaryPairs::kInterleaved, starts, value_width};
     cases.check("values/" + std::to_string(value_width), value_width == 7,
+                [=] { return rotary_append_case(c); });
+  }
+  // Lines of latents (multi-head latent attention).
+  for (const int64_t width : {14, 33, 576}) {
+    const RotaryStep c{width < 100 ? 3 : 16,      1,      width, 8, 64, 13,
+                       RotaryPairs::kInterleaved, starts, -1};
+    cases.check("no-values/" + std::to_string(width), width == 14,
                 [=] { return rotary_append_case(c); });
   }
   for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {

@@ -213,6 +213,23 @@ Real expert_sum(const TwinRun& run, const ExpertWeight& weight, size_t expert, s
   return sum;
 }
 
+bool twin_head_linear(TwinRun& run, const Node& node) {
+  const auto& [attrs, weight] = attrs_of<HeadLinearNodeAttrs>(node);
+  const Memory& x = run.in(node, 0);
+  Memory& y = run.out(node);
+  for (size_t i = 0; i < y.words.size(); ++i) {
+    const size_t row = i / y.width(), head = i % y.width() / weight.n;
+    std::vector<Real> columns(weight.all.k);
+    for (size_t k = 0; k < columns.size(); ++k) {
+      columns[k] = x[row * x.width() + attrs.first + head * attrs.stride + k];
+    }
+    Real bias;
+    const Real sum = expert_sum(run, weight, head, i % weight.n, columns, bias);
+    y.put(i, Real(1.0f) * sum + bias + 0.0f);
+  }
+  return true;
+}
+
 // What an expert's gates and activations leave of the first product.
 std::vector<Real> expert_hidden(const TwinRun& run, const ExpertsNodeAttrs& own, size_t expert,
                                 const std::vector<Real>& x) {
@@ -350,6 +367,7 @@ bool twin_recurrence(TwinRun& run, const Node& node) {
 }
 
 constexpr TwinOp kProductTwins[] = {{"experts", twin_experts},
+                                    {"head_linear", twin_head_linear},
                                     {"matmul", twin_matmul},
                                     {"recurrence", twin_recurrence},
                                     {"recurrent_cell", twin_recurrent_cell}};

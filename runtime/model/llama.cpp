@@ -178,6 +178,46 @@ void Llama::add_feed_forward(const std::string& to, const std::string& mlp,
   table.rows.back().bias_scale = s.branch_scale;
 }
 
+// A matrix (H rows, K) of a file, which has some rows for every head.
+struct HeadRows {
+  std::string file;
+  int64_t heads = 0;
+  int64_t rows = 0;   // of a head
+  int64_t width = 0;  // K
+};
+
+struct RowRange {
+  int64_t first = 0, count = 0;
+};
+
+enum class Turned : uint8_t { kNo, kYes };
+
+// Some rows of every head as its matrix (N, K), as head_linear takes them; transposed with kYes.
+WeightRow head_rows(std::string name, const HeadRows& in, const RowRange& range, Turned turned) {
+  const bool across = turned == Turned::kYes;
+  WeightRow row = expert_row(std::move(name), in.heads, across ? in.width : range.count,
+                             across ? range.count : in.width);
+  row.sources = {in.file};
+  row.source_shapes = {{in.heads * in.rows, in.width}};
+  row.make = [=](const Checkpoint& file) -> Result<MadeMatrix> {
+    VKF_ASSIGN(const std::vector<float> all,
+               read_floats(file, in.file, {in.heads * in.rows, in.width}));
+    MadeMatrix made;
+    made.values.resize(static_cast<size_t>(in.heads * range.count * in.width));
+    for (int64_t head = 0; head < in.heads; ++head) {
+      for (int64_t i = 0; i < range.count; ++i) {
+        for (int64_t k = 0; k < in.width; ++k) {
+          const int64_t at = across ? k * range.count + i : i * in.width + k;
+          made.values[static_cast<size_t>(head * range.count * in.width + at)] =
+              all[static_cast<size_t>((head * in.rows + range.first + i) * in.width + k)];
+        }
+      }
+    }
+    return made;
+  };
+  return row;
+}
+
 // Rows of LatentSetup. A file's head has what turns last; here it is first.
 void Llama::add_latents(const std::string& to, const std::string& attn, WeightTable& table) const {
   const StackConfig& s = block().stack;
@@ -197,15 +237,14 @@ void Llama::add_latents(const std::string& to, const std::string& attn, WeightTa
         biased_row(bias, to + ".self.q_a", {attn + "q_a_proj"}, latent.query_rank, s.width));
     table.rows.push_back(gain_row(to + ".self.q_norm", attn + "q_a_layernorm", latent.query_rank));
   }
-  for (const bool shared : {false, true}) {
-    WeightRow part =
-        biased_row(bias, to + (shared ? ".self.shared" : ".self.latent"),
-                   {attn + "kv_a_proj_with_mqa"}, shared ? latent.rotary : latent.rank, s.width);
-    part.first_row = shared ? latent.rank : 0;
-    part.source_rows = {latent.rank + latent.rotary};
-    table.rows.push_back(std::move(part));
+  WeightRow line =
+      biased_row(bias, to + ".self.line", {attn + "kv_a_proj_with_mqa"}, latent.line(), s.width);
+  for (int64_t i = 0; i < latent.line(); ++i) {
+    line.row_order.push_back(static_cast<uint32_t>((i + latent.rank) % latent.line()));
   }
-  table.rows.push_back(gain_row(to + ".self.latent_norm", attn + "kv_a_layernorm", latent.rank));
+  table.rows.push_back(std::move(line));
+  table.rows.push_back(
+      table_row(to + ".self.latent_norm", {attn + "kv_a_layernorm.weight"}, {1}, latent.rank));
   const int64_t values = s.values(), each = own + values;
   WeightRow kv =
       plain_linear_row(to + ".self.kv", {attn + "kv_b_proj"}, s.heads * each, latent.rank);
@@ -217,6 +256,11 @@ void Llama::add_latents(const std::string& to, const std::string& attn, WeightTa
     }
   }
   table.rows.push_back(std::move(kv));
+  if (!s.caches_latents() || facts().head != HeadKind::kLanguage) return;
+  const HeadRows heads{
+      .file = attn + "kv_b_proj.weight", .heads = s.heads, .rows = each, .width = latent.rank};
+  table.rows.push_back(head_rows(to + ".self.absorbed_keys", heads, {0, own}, Turned::kYes));
+  table.rows.push_back(head_rows(to + ".self.absorbed_values", heads, {own, values}, Turned::kNo));
 }
 
 void Llama::add_projection(const std::string& to, const std::string& attn,

@@ -6,6 +6,13 @@
 #include "params/row_moves.h"
 
 namespace vkformer {
+namespace {
+
+int64_t shared_width(const TensorDesc& shared, const ExpandKeysAttrs& attrs) {
+  return attrs.shared_width > 0 ? int64_t{attrs.shared_width} : shared.shape.back();
+}
+
+}  // namespace
 
 Result<TensorDesc> check_expand_keys(const TensorDesc& q, const TensorDesc& shared,
                                      const TensorDesc& kv, const ExpandKeysAttrs& attrs) {
@@ -13,17 +20,18 @@ Result<TensorDesc> check_expand_keys(const TensorDesc& q, const TensorDesc& shar
   VKF_CHECK(check_floats(OpId::k_expand_keys, "shared", shared, 1));
   VKF_CHECK(check_floats(OpId::k_expand_keys, "kv", kv, 1));
   const int64_t heads = attrs.heads, values = int64_t{attrs.heads} * attrs.value_width;
-  const int64_t own = q.shape.back() - heads * shared.shape.back();
-  const bool widths = heads >= 1 && attrs.value_width >= 1 && q.shape.back() % heads == 0 &&
-                      own >= 0 && kv.shape.back() == own + values;
+  const int64_t joint = shared_width(shared, attrs);
+  const int64_t own = q.shape.back() - heads * joint;
+  const bool widths = heads >= 1 && joint <= shared.shape.back() && attrs.value_width >= 1 &&
+                      q.shape.back() % heads == 0 && own >= 0 && kv.shape.back() == own + values;
   const bool rows =
       row_count(q.shape) == row_count(shared.shape) && row_count(q.shape) == row_count(kv.shape);
   if (!widths || !rows) {
-    return op_error(
-        OpId::k_expand_keys,
-        message({"q has shape ", shape_text(q.shape), ", shared ", shape_text(shared.shape),
-                 " and kv ", shape_text(kv.shape), ", which do not go together for ", heads,
-                 " heads with values of ", attrs.value_width, " columns."}));
+    return op_error(OpId::k_expand_keys,
+                    message({"q has shape ", shape_text(q.shape), ", shared ",
+                             shape_text(shared.shape), " and kv ", shape_text(kv.shape),
+                             ", which do not go together for ", heads, " heads with ", joint,
+                             " shared columns and values of ", attrs.value_width, " columns."}));
   }
   Shape shape = q.shape;
   shape.back() = 2 * q.shape.back() + values;
@@ -47,7 +55,9 @@ Status lower_expand_keys(LowerContext& context, const Node& node) {
   ExpandKeysParams params{};
   params.rows = static_cast<uint32_t>(rows);
   params.heads = attrs.heads;
-  params.joint = static_cast<uint32_t>(context.desc(node.inputs[1]).shape.back());
+  const TensorDesc& shared = context.desc(node.inputs[1]);
+  params.joint = static_cast<uint32_t>(shared_width(shared, attrs));
+  params.shared_stride = static_cast<uint32_t>(shared.shape.back());
   params.value_width = attrs.value_width;
   params.q_width = static_cast<uint32_t>(q.back());
   params.own = params.q_width / params.heads - params.joint;

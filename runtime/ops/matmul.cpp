@@ -5,7 +5,6 @@
 
 #include "base/message.h"
 #include "ops/combine.h"
-#include "ops/matmul_dots.h"
 #include "ops/matmul_lowering.h"
 #include "ops/row_op.h"
 #include "ops/step_advance.h"
@@ -222,34 +221,11 @@ std::vector<RowWindow> row_windows(const LowerContext& context, uint32_t rows, u
 Status emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b,
             const RowWindow& window = {}) {
   const bool exact = attrs_of<MatmulNodeAttrs>(node).weight.exact;
-  const Precision precision = exact ? Precision::kF32 : context.precision;
-  const DeviceCaps& caps = context.caps.for_products();
-  const MatmulChoice choice = pick_matmul(problem, caps, precision);
-  if (problem.norm != kNormNone && choice.strategy != MatmulStrategy::kRows)
-    return internal_error("[matmul] Fusion put a norm into a product that is not matmul_rows.");
-  const uint32_t parts = parts_of_k(problem, caps, choice);
-  Dispatch d = launch_matmul(node, problem, caps, precision, choice, parts);
-  const uint32_t a =
-      reads_bytes(choice) ? quantized_rows(context, node, problem, node.inputs[0]) : node.inputs[0];
-  // The binding of an absent third input still needs a buffer; any readable one serves.
-  const TensorId third = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
-  const uint32_t sums =
-      parts == 0 ? node.outputs[0]
-                 : context.add_scratch("matmul.parts", parts_layout(problem, parts).bytes);
-  d.bindings = {
-      {a, Access::kRead},
-      {b, Access::kRead},
-      {third, Access::kRead},
-      {sums, result_access(d), parts == 0 ? window.offset : 0, parts == 0 ? window.bytes : 0}};
-  context.plan.dispatches.push_back(std::move(d));
-  if (parts == 0) return {};
-  Dispatch last = launch_parts(node, problem, parts);
-  last.bindings = {{sums, Access::kRead},
-                   {b, Access::kRead},
-                   {third, Access::kRead},
-                   {node.outputs[0], Access::kWrite, window.offset, window.bytes}};
-  context.plan.dispatches.push_back(std::move(last));
-  return {};
+  return emit_product(context, node, problem, exact ? Precision::kF32 : context.precision,
+                      {.a = node.inputs[0],
+                       .b = b,
+                       .third = node.inputs[2],
+                       .y = {node.outputs[0], Access::kWrite, window.offset, window.bytes}});
 }
 
 // Columns of one dispatch of a packed weight. In a step the GPU counts the rows, so that nobody can
@@ -377,13 +353,7 @@ Status lower_matmul(LowerContext& context, const Node& node) {
   const auto& attrs = attrs_of<MatmulNodeAttrs>(node);
   const Shape& a = context.desc(node.inputs[0]).shape;
   const auto k = static_cast<uint64_t>(a[a.size() - (attrs.matmul.trans_a ? 2 : 1)]);
-  // Every kernel that a software device may run takes 4 steps of K in a round.
-  if (leaves_loops(context.caps, k / 4 + 4)) {
-    return unsupported(
-        message({"[matmul] There is no kernel for K = ", k,
-                 " on this software device, whose loops end after ", kMostSoftwareIterations,
-                 " rounds; multiply parts of K and add them up"}));
-  }
+  VKF_CHECK(check_product_depth(context.caps, OpId::k_matmul, k));
   return attrs.weight.tensor != kNoTensor ? lower_linear(context, node, attrs)
                                           : lower_batched(context, node, attrs);
 }

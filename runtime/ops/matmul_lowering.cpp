@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "ops/matmul_dots.h"
 #include "ops/matmul_strategy.h"
+#include "ops/row_kernel.h"
 #include "params/activation.h"
 
 namespace vkformer {
@@ -99,6 +101,7 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
   d.bytes = 4.0 * (std::max(parts, 1u) * products +
                    static_cast<double>(problem.batch) * problem.params.m * words_of_row) +
             4.0 / kPanelColumns * problem.params.n *
+                (params.b_batch_stride > 0 ? problem.batch : 1) *
                 static_cast<double>(panel_words(problem.format, problem.params.k));
   return d;
 }
@@ -129,6 +132,44 @@ Dispatch launch_parts(const Node& node, const MatmulProblem& problem, uint32_t p
   d.flops = products * parts;
   d.bytes = 4.0 * products * (parts + 1.0);
   return d;
+}
+
+Status check_product_depth(const DeviceCaps& caps, OpId op, uint64_t k) {
+  // Every kernel that a software device may run takes 4 steps of K in a round.
+  if (!leaves_loops(caps, k / 4 + 4)) return {};
+  return unsupported(
+      message({"[", op_name(op), "] There is no kernel for K = ", k,
+               " on this software device, whose loops end after ", kMostSoftwareIterations,
+               " rounds; multiply parts of K and add them up"}));
+}
+
+Status emit_product(LowerContext& context, const Node& node, const MatmulProblem& problem,
+                    Precision precision, const ProductTensors& tensors) {
+  const DeviceCaps& caps = context.caps.for_products();
+  const MatmulChoice choice = pick_matmul(problem, caps, precision);
+  if (problem.norm != kNormNone && choice.strategy != MatmulStrategy::kRows)
+    return internal_error("[matmul] Fusion put a norm into a product that is not matmul_rows.");
+  const uint32_t parts = parts_of_k(problem, caps, choice);
+  Dispatch d = launch_matmul(node, problem, caps, precision, choice, parts);
+  const uint32_t a =
+      reads_bytes(choice) ? quantized_rows(context, node, problem, tensors.a) : tensors.a;
+  // The binding of an absent third input still needs a buffer; any readable one serves.
+  const TensorId third = tensors.third == kNoTensor ? tensors.a : tensors.third;
+  BoundBuffer result = tensors.y;
+  if (parts > 0) {
+    result = {context.add_scratch("matmul.parts", parts_layout(problem, parts).bytes)};
+  }
+  result.access = result_access(d);
+  d.bindings = {{a, Access::kRead}, {tensors.b, Access::kRead}, {third, Access::kRead}, result};
+  context.plan.dispatches.push_back(std::move(d));
+  if (parts == 0) return {};
+  Dispatch last = launch_parts(node, problem, parts);
+  last.bindings = {{result.buffer, Access::kRead},
+                   {tensors.b, Access::kRead},
+                   {third, Access::kRead},
+                   tensors.y};
+  context.plan.dispatches.push_back(std::move(last));
+  return {};
 }
 
 }  // namespace vkformer

@@ -69,4 +69,19 @@ Access result_access(const Dispatch& product);
 // What makes Y of the sums of parts.
 Dispatch launch_parts(const Node& node, const MatmulProblem& problem, uint32_t parts);
 
+// Why a device has no kernel for products over K = `k` steps, if it has none.
+Status check_product_depth(const DeviceCaps& caps, OpId op, uint64_t k);
+
+// What a product reads and writes.
+struct ProductTensors {
+  TensorId a = kNoTensor;
+  TensorId b = kNoTensor;
+  TensorId third = kNoTensor;  // c, residual or gains, or none
+  BoundBuffer y;               // written
+};
+
+// Appends the dispatches of one product: the chosen kernel's, and the one that adds its parts.
+Status emit_product(LowerContext& context, const Node& node, const MatmulProblem& problem,
+                    Precision precision, const ProductTensors& tensors);
+
 }  // namespace vkformer

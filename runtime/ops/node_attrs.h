@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/beam_select.h"
-#include "ops/experts.h"
+#include "ops/head_linear.h"
 #include "ops/recurrence.h"
 #include "ops/resize_grid.h"
 #include "ops/token_candidates.h"
@@ -14,6 +14,11 @@ namespace vkformer {
 struct ExpertsNodeAttrs {
   ExpertsAttrs attrs;
   ExpertWeight up, down;
+};
+
+struct HeadLinearNodeAttrs {
+  HeadLinearAttrs attrs;
+  ExpertWeight weight;  // of each head as of an expert
 };
 
 // Of a layer in one kernel.

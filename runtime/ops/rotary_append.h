@@ -15,10 +15,12 @@
 namespace vkformer {
 
 struct RotaryAppendAttrs {
-  uint32_t heads = 1;         // H
-  uint32_t kv_heads = 1;      // Hkv
-  uint32_t head_width = 0;    // E
-  uint32_t value_width = 0;   // Ev; 0: E
+  uint32_t heads = 1;        // H
+  uint32_t kv_heads = 1;     // Hkv
+  uint32_t head_width = 0;   // E
+  uint32_t value_width = 0;  // Ev; 0: E
+  // kNo: x and the cache have keys alone, in whose columns the values are (attention_step.h).
+  enum class Values : uint8_t { kNo, kYes } has_values = Values::kYes;
   uint32_t rotary_width = 0;  // r, even, at most E
   RotaryPairs pairs = RotaryPairs::kHalves;
   uint32_t again_heads = 0;  // 0 or H
@@ -26,7 +28,10 @@ struct RotaryAppendAttrs {
   uint32_t positions = 0;    // C, positions of a row; 0: the cache's lines
   uint32_t sinks = 0;        // first positions that stay; fewer than the lines
 
-  uint32_t values() const { return value_width > 0 ? value_width : head_width; }
+  uint32_t values() const {
+    if (has_values == Values::kNo) return 0;
+    return value_width > 0 ? value_width : head_width;
+  }
 };
 
 struct RotaryAppendInputs {

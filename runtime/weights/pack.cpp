@@ -337,14 +337,15 @@ Status pack_made(const PackedWeight& weight, const Checkpoint& checkpoint, const
   const WeightRow& row = weight.row;
   VKF_ASSIGN(const MadeMatrix made, row.make(checkpoint));
   const bool biased = !row.biases.empty();
-  const auto rows = static_cast<size_t>(row.rows);
+  const int64_t count = std::max<int64_t>(1, row.experts) * matrix_rows(row);
+  const auto rows = static_cast<size_t>(count);
   if (made.values.size() != rows * static_cast<size_t>(row.width) ||
       made.bias.size() != (biased ? rows : 0)) {
     return internal_error("[pack] a computed matrix has another size than its row");
   }
-  const TensorView values = view_of(made.values, {row.rows, row.width});
-  const TensorView bias = view_of(made.bias, {row.rows});
-  return pack_parts(weight, {{values, biased ? &bias : nullptr, 0, 0, row.rows, 0, 0}}, {}, helpers,
+  const TensorView values = view_of(made.values, {count, row.width});
+  const TensorView bias = view_of(made.bias, {count});
+  return pack_parts(weight, {{values, biased ? &bias : nullptr, 0, 0, count, 0, 0}}, {}, helpers,
                     out);
 }
 

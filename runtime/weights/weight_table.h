@@ -24,7 +24,7 @@ enum class WeightLayout : uint8_t {
 
 // A matrix that is computed when it is packed.
 struct MadeMatrix {
-  std::vector<float> values;  // (N, K)
+  std::vector<float> values;  // (N, K); of experts (X, expert_rows, K)
   std::vector<float> bias;    // (N), or empty where the row has none
 };
 

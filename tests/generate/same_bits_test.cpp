@@ -85,6 +85,30 @@ void check_schedulers(const Model& model, const Tokens& prompt, int new_tokens) 
   CHECK(in_batch(model, {.rows = 2, .lookup = 2}, prompt, options, 0) == wanted);
 }
 
+// Everything that reads `prompt` by steps, against steps of one token.
+void check_steps(const Model& model, const Tokens& prompt, int new_tokens) {
+  Session plain = make_session(model);
+  const GenerateOptions options = options_for(plain, 1, new_tokens, {});
+  const Text wanted = in_batch(model, {.rows = 1, .step_tokens = 1}, prompt, options, 0);
+  REQUIRE(wanted.tokens.size() == static_cast<size_t>(new_tokens));
+  for (const int step_tokens : {8, 40}) {
+    CAPTURE(step_tokens);
+    const BatchOptions batch{.rows = 3, .step_tokens = step_tokens};
+    CHECK(in_batch(model, batch, prompt, options, 0) == wanted);
+    CHECK(in_batch(model, batch, prompt, options, 3) == wanted);
+  }
+  BatchOptions drafting{.rows = 2};
+  drafting.draft = model;
+  CHECK(in_batch(model, drafting, prompt, options, 1) == wanted);
+  CHECK(in_batch(model, {.rows = 2, .lookup = 2}, prompt, options, 0) == wanted);
+  auto caching = Session::create(model, {.prefix_reuse = true});
+  REQUIRE(caching.ok());
+  for (const bool reuses : {false, true}) {
+    CAPTURE(reuses);
+    CHECK(text_of(generate(*caching, {prompt}, options), prompt.size()) == wanted);
+  }
+}
+
 // On GPUs the kernels that multiply a prompt and a step sum in different orders. Kernels with
 // literal tiles attend in another one (docs/numerics.md).
 bool have_one_order() {
@@ -119,6 +143,22 @@ TEST_SUITE("model") {
                                      {.precision = Precision::kReproducible});
       REQUIRE_MESSAGE(model.ok(), model.error().message);
       check_schedulers(*model, random_tokens(*model, 11, 7), 8);
+    }
+  }
+
+  // A prompt that is read at once attends to expanded keys and values (docs/attention.md).
+  TEST_CASE("a model with latents gives a text the same bits however steps read its prompt") {
+    if (!have_test_device()) return;
+    for (const Precision precision : {Precision::kF32, Precision::kReproducible}) {
+      if (precision == Precision::kF32 && !have_one_order()) continue;
+      CAPTURE(choice_name(precision));
+      const auto model = Model::load(*test_device(), golden_case("deepseek_v3-base").path("model"),
+                                     {.precision = precision});
+      REQUIRE_MESSAGE(model.ok(), model.error().message);
+      for (size_t length : {1, 5, 17}) {
+        CAPTURE(length);
+        check_steps(*model, random_tokens(*model, length, 7), 8);
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 #include "model/encoder_cases.h"
+#include "weights/read_floats.h"
 
 namespace vkformer::testing {
 namespace {
@@ -66,10 +67,11 @@ TEST_SUITE("cpu") {
     CHECK(q->row_order[0] == 6);
     CHECK(q->row_order[4] == 0);
     CHECK(q->row_order[10] == 16);
-    const WeightRow* shared = row_of(model, "decoder.0.self.shared");
-    REQUIRE(shared != nullptr);
-    CHECK(shared->first_row == 10);
-    CHECK(shared->rows == 4);
+    const WeightRow* line = row_of(model, "decoder.0.self.line");
+    REQUIRE(line != nullptr);
+    REQUIRE(line->row_order.size() == 14);
+    CHECK(line->row_order[0] == 10);
+    CHECK(line->row_order[4] == 0);
     const WeightRow* kv = row_of(model, "decoder.0.self.kv");
     REQUIRE(kv != nullptr);
     REQUIRE(kv->row_order.size() == 39);  // 3 heads of 6 and 7
@@ -79,6 +81,63 @@ TEST_SUITE("cpu") {
     CHECK(row_of(model, "decoder.1.ffn.shared.up")->rows == 28);
     CHECK(row_of(model, "decoder.1.ffn.choice") != nullptr);
     CHECK(row_of(golden_graphs("deepseek_v3-bare"), "decoder.0.self.q") != nullptr);
+  }
+
+  TEST_CASE("deepseek_v3: caches hold a latent a token, of whatever size attention takes") {
+    const auto line_of = [](const Json& config) {
+      const auto family = load_config(config);
+      REQUIRE_MESSAGE(family.ok(), family.error().message);
+      const Checkpoint none = Checkpoint::none();
+      REQUIRE((*family)->prepare(none).ok());
+      const auto table = (*family)->weight_table(none);
+      REQUIRE_MESSAGE(table.ok(), table.error().message);
+      const GoldenGraphs model{nullptr, planned_weights(*table, WeightFormat::kF16)};
+      const StepShape shape{.batch = 1, .beams = 1, .capacity = 40, .prompt = 5};
+      Graph step, prompt;
+      ModelBuilder step_builder(step, model.weights), prompt_builder(prompt, model.weights);
+      REQUIRE((*family)->build_step(step_builder, shape).ok());
+      REQUIRE((*family)->build_prompt(prompt_builder, shape).ok());
+      const std::string last = "self_kv." + std::to_string((*family)->facts().decoder_layers - 1);
+      const Shape found = step.tensor(step.find_external(last)).shape;
+      CHECK(prompt.tensor(prompt.find_external(last)).shape == found);
+      REQUIRE(found.size() == 3);
+      return found[2];
+    };
+    // 61 layers of DeepSeek-V3; keys and values of its 128 heads would be 40,960 numbers.
+    CHECK(line_of({{"model_type", "deepseek_v3"}}) == 576);
+    CHECK(line_of(deepseek()) == 14);
+    CHECK(line_of(with(deepseek(), "kv_lora_rank", 572)) == 576);
+    CHECK(line_of(with(deepseek(), "kv_lora_rank", 573)) == 4 * (10 + 7));
+  }
+
+  TEST_CASE("deepseek_v3: what expands latents is stored by head for steps") {
+    const GoldenGraphs model = golden_graphs("deepseek_v3-base");
+    const WeightRow* keys = row_of(model, "decoder.1.self.absorbed_keys");
+    const WeightRow* values = row_of(model, "decoder.1.self.absorbed_values");
+    REQUIRE(keys != nullptr);
+    REQUIRE(values != nullptr);
+    const auto checkpoint = Checkpoint::open(golden_case("deepseek_v3-base").path("model"));
+    REQUIRE(checkpoint.ok());
+    const auto all = read_floats(*checkpoint, keys->sources[0], {3 * 13, 10});
+    const auto made_keys = keys->make(*checkpoint), made_values = values->make(*checkpoint);
+    REQUIRE(all.ok());
+    REQUIRE(made_keys.ok());
+    REQUIRE(made_values.ok());
+    REQUIRE(made_keys->values.size() == 3 * 10 * 6);
+    REQUIRE(made_values->values.size() == 3 * 7 * 10);
+    for (size_t head = 0; head < 3; ++head) {
+      for (size_t k = 0; k < 10; ++k) {
+        for (size_t i = 0; i < 6; ++i) {
+          CHECK(made_keys->values[(head * 10 + k) * 6 + i] == (*all)[(head * 13 + i) * 10 + k]);
+        }
+        for (size_t i = 0; i < 7; ++i) {
+          CHECK(made_values->values[(head * 7 + i) * 10 + k] ==
+                (*all)[(head * 13 + 6 + i) * 10 + k]);
+        }
+      }
+    }
+    // A head without steps needs none.
+    CHECK(row_of(golden_graphs("deepseek_v3-bare"), "decoder.0.self.absorbed_keys") == nullptr);
   }
 
   TEST_CASE("deepseek_v3: tensors that are missing are named, those of further tokens ignored") {

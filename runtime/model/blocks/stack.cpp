@@ -106,7 +106,7 @@ Status last_prompt_layer(ModelBuilder& b, const StackConfig& c, const StackRun& 
     VKF_ASSIGN(h, add_named_norm(b, c, c.layer_rows(last) + ".self.norm", x));
   }
   if (c.states.of_layer(last)) VKF_CHECK(add_states(site, h));
-  if (!c.states.replaces_attention(last)) VKF_CHECK(add_projection(site, h));
+  if (!c.states.replaces_attention(last)) VKF_CHECK(add_cached(site, h));
   if (c.cross == StackConfig::Cross::kYes) VKF_CHECK(add_cross_projection(site));
   return {};
 }

@@ -22,6 +22,7 @@
 #include "model/blocks/state_layer.h"
 #include "model/model.h"
 #include "ops/activation.h"
+#include "ops/attention.h"
 #include "ops/rotary.h"
 #include "ops/rotary_table.h"
 #include "ops/score_terms.h"
@@ -52,13 +53,20 @@ struct DistanceBias {
 // "DeepSeek-V2"). A head of queries and keys is what turns, which all heads of keys share, then the
 // rest. Instead of i.self.qkv there are rows
 //   i.self.q (H E, D), or i.self.q_a (query_rank, D), i.self.q_norm, i.self.q_b (H E, query_rank)
-//   i.self.latent (rank, D), i.self.latent_norm, i.self.shared (rotary, D)
+//   i.self.line (rotary + rank, D), the shared part of keys, then the latent
+//   i.self.latent_norm (1, rank), a table of gains
 //   i.self.kv (H (E - rotary) + H Ev, rank), keys of all heads, then values
+// Caches hold lines, [shared part | latent], where caches_latents() says so. A step then attends to
+// the lines: kv goes into its queries and into sums of latents, head by head:
+//   i.self.absorbed_keys, matrices (rank, E - rotary) of H heads
+//   i.self.absorbed_values, matrices (Ev, rank) of H heads
 struct LatentSetup {
   int64_t rank = 0;        // of keys and values; 0: there is no latent
   int64_t query_rank = 0;  // 0: queries come from the layer's input
   int64_t rotary = 0;      // columns of a head that turn
   float epsilon = 1e-6f;   // of the latents' norms
+
+  int64_t line() const { return rotary + rank; }
 };
 
 struct StackConfig {
@@ -132,8 +140,14 @@ struct StackConfig {
   int64_t projection_width() const {
     return qkv_width() + (output_gate == OutputGate::kYes ? heads * values() : 0);
   }
-  // Columns of a cached line.
+  // Columns of keys and values of a token.
   int64_t line_width() const { return kv() * (head() + values()); }
+  // Whether caches of self-attention hold latents: where a step's attention takes their width.
+  bool caches_latents() const {
+    return latent.rank > 0 && latent.line() <= int64_t{kMaxStepHeadWidth};
+  }
+  // Columns of a line of such a cache, or of any.
+  int64_t cache_width() const { return caches_latents() ? latent.line() : line_width(); }
   std::string layer_rows(int64_t layer) const;
 };
 

@@ -10,8 +10,11 @@
 #include "ops/combine.h"
 #include "ops/concat_columns.h"
 #include "ops/expand_keys.h"
+#include "ops/head_linear.h"
 #include "ops/head_norm.h"
 #include "ops/kv_append.h"
+#include "ops/latent_queries.h"
+#include "ops/move_columns.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary_append.h"
 
@@ -90,16 +93,21 @@ Result<TensorId> table_of(const LayerSite& site, int index) {
 
 TensorId cache_of(const LayerSite& site) {
   const StepShape& s = site.run.step;
-  const auto words = cache_line_words(s.cache, u32(site.c.line_width()));
+  const auto words = cache_line_words(s.cache, u32(site.c.cache_width()));
   return site.b.graph().add_external("self_kv." + site.number(),
                                      s.cache == CacheFormat::kF32 ? DType::kF32 : DType::kU32,
                                      {s.batch * s.beams, cache_lines(site).lines, words});
 }
 
-// qkv with its queries and keys turned.
-Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
-  const StackConfig& c = site.c;
-  const RotarySetup& rotary = c.rotaries[static_cast<size_t>(index)];
+// Heads at the beginning of rows, of which all turn.
+struct TurnedHeads {
+  int64_t count = 0;
+  int64_t width = 0;  // columns
+};
+
+// x (.., W) with these heads turned.
+Result<TensorId> turn(const LayerSite& site, int index, TensorId x, const TurnedHeads& heads) {
+  const RotarySetup& rotary = site.c.rotaries[static_cast<size_t>(index)];
   const bool by_token = site.run.turning != kNoTensor;
   TensorId table = site.run.turning;
   if (!by_token) {
@@ -107,12 +115,25 @@ Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
   }
   const int64_t rows = by_token ? site.b.graph().tensor(table).shape[0] : site.run.tokens;
   site.b.graph().set_scope(site.rows() + ".self.rotary");
-  return add_rotary(site.b.graph(), {.x = qkv, .table = table, .positions = site.run.positions},
-                    {.heads = u32(c.heads + c.kv()),
-                     .head_width = u32(c.head()),
+  return add_rotary(site.b.graph(), {.x = x, .table = table, .positions = site.run.positions},
+                    {.heads = u32(heads.count),
+                     .head_width = u32(heads.width),
                      .rotary_width = rotary.width,
                      .pairs = rotary.pairs,
                      .tokens = u32(rows)});
+}
+
+// Heads as a step attends to them in the cache.
+struct CachedHeads {
+  uint32_t count = 1;                    // Hkv
+  uint32_t width = 1;                    // E
+  uint32_t values = 1;                   // Ev
+  std::optional<uint32_t> value_column;  // of a key, where values are columns of it
+};
+
+CachedHeads cached_heads(const StackConfig& c) {
+  if (!c.caches_latents()) return {u32(c.kv()), u32(c.head()), u32(c.values()), std::nullopt};
+  return {1, u32(c.latent.line()), u32(c.latent.rank), u32(c.latent.rotary)};
 }
 
 // The same in a step: the queries alone, turned, for a layer with sinks once more for them. Keys
@@ -123,13 +144,16 @@ Result<TensorId> turn_step(const LayerSite& site, int index, TensorId qkv) {
   const RotarySetup& rotary = c.rotaries[static_cast<size_t>(index)];
   VKF_ASSIGN(const TensorId table, table_of(site, index));
   const CacheLines kept = cache_lines(site);
+  const CachedHeads cached = cached_heads(c);
+  using Values = RotaryAppendAttrs::Values;
   site.b.graph().set_scope(site.rows() + ".self.rotary");
   return add_rotary_append(
       site.b.graph(), {.x = qkv, .table = table, .state = site.run.state, .cache = cache_of(site)},
       {.heads = u32(c.heads),
-       .kv_heads = u32(c.kv()),
-       .head_width = u32(c.head()),
-       .value_width = u32(c.values()),
+       .kv_heads = cached.count,
+       .head_width = cached.width,
+       .value_width = cached.values,
+       .has_values = cached.value_column ? Values::kNo : Values::kYes,
        .rotary_width = rotary.width,
        .pairs = rotary.pairs,
        .again_heads = kept.sinks > 0 ? u32(c.heads) : 0u,
@@ -158,33 +182,66 @@ Result<TensorId> norm_queries_keys(const LayerSite& site, TensorId qkv) {
   return norm_heads(site, "k_norm", c.heads * c.head(), qkv);
 }
 
-// A latent: a product and its norm.
-Result<TensorId> add_latent(const LayerSite& site, const std::string& product,
-                            const std::string& norm, TensorId h) {
+// Queries (..., H E) out of the layer's input or its latent.
+Result<TensorId> add_latent_q(const LayerSite& site, TensorId h) {
   const std::string name = site.rows() + ".self.";
-  VKF_ASSIGN(const TensorId x, add_named_linear(site.b, name + product, h));
-  site.b.graph().set_scope(name + norm);
-  VKF_ASSIGN(const TensorId gain, site.b.norm(name + norm));
-  return add_rms_norm(site.b.graph(), x, gain, {.epsilon = site.c.latent.epsilon});
+  if (site.c.latent.query_rank == 0) return add_named_linear(site.b, name + "q", h);
+  VKF_ASSIGN(const TensorId x, add_named_linear(site.b, name + "q_a", h));
+  site.b.graph().set_scope(name + "q_norm");
+  VKF_ASSIGN(const TensorId gain, site.b.norm(name + "q_norm"));
+  VKF_ASSIGN(const TensorId latent,
+             add_rms_norm(site.b.graph(), x, gain, {.epsilon = site.c.latent.epsilon}));
+  return add_named_linear(site.b, name + "q_b", latent);
 }
 
-// [q | k | v] out of latents, not yet turned.
-Result<TensorId> project_latents(const LayerSite& site, TensorId h) {
-  const StackConfig& c = site.c;
+// [what all keys share | the latent] (..., rotary + rank), not yet turned.
+Result<TensorId> add_latent_line(const LayerSite& site, TensorId h) {
+  const LatentSetup& latent = site.c.latent;
   const std::string name = site.rows() + ".self.";
-  ExpandKeysInputs in;
-  if (c.latent.query_rank > 0) {
-    VKF_ASSIGN(const TensorId latent, add_latent(site, "q_a", "q_norm", h));
-    VKF_ASSIGN(in.q, add_named_linear(site.b, name + "q_b", latent));
-  } else {
-    VKF_ASSIGN(in.q, add_named_linear(site.b, name + "q", h));
-  }
-  VKF_ASSIGN(const TensorId latent, add_latent(site, "latent", "latent_norm", h));
-  VKF_ASSIGN(in.shared, add_named_linear(site.b, name + "shared", h));
-  VKF_ASSIGN(in.kv, add_named_linear(site.b, name + "kv", latent));
-  site.b.graph().set_scope(site.rows() + ".self");
-  return add_expand_keys(site.b.graph(), in,
-                         {.heads = u32(c.heads), .value_width = u32(c.values())});
+  VKF_ASSIGN(const TensorId line, add_named_linear(site.b, name + "line", h));
+  site.b.graph().set_scope(name + "latent_norm");
+  VKF_ASSIGN(const TensorId gain, site.b.table(name + "latent_norm"));
+  return add_head_norm(site.b.graph(), line, gain,
+                       {.first = u32(latent.rotary), .epsilon = latent.epsilon});
+}
+
+// [q | k | v], the keys and values that a line expands to.
+Result<TensorId> expand_latents(const LayerSite& site, TensorId q, TensorId line) {
+  const StackConfig& c = site.c;
+  Graph& g = site.b.graph();
+  g.set_scope(site.rows() + ".self");
+  Shape shape = g.tensor(line).shape;
+  shape.back() = c.latent.rank;
+  VKF_ASSIGN(const TensorId latent,
+             add_columns(g, line, {u32(c.latent.rotary), u32(c.latent.line())}, shape));
+  VKF_ASSIGN(const TensorId kv, add_named_linear(site.b, site.rows() + ".self.kv", latent));
+  g.set_scope(site.rows() + ".self");
+  return add_expand_keys(g, {.q = q, .shared = line, .kv = kv},
+                         {.heads = u32(c.heads),
+                          .value_width = u32(c.values()),
+                          .shared_width = u32(c.latent.rotary)});
+}
+
+// [q | line], queries that meet lines as they are.
+Result<TensorId> absorb_keys(const LayerSite& site, TensorId q, TensorId line) {
+  const StackConfig& c = site.c;
+  const std::string name = site.rows() + ".self";
+  site.b.graph().set_scope(name + ".absorbed_keys");
+  VKF_ASSIGN(const ExpertWeight keys, site.b.experts(name + ".absorbed_keys"));
+  VKF_ASSIGN(const TensorId absorbed,
+             add_head_linear(site.b.graph(), q, keys,
+                             {.first = u32(c.latent.rotary), .stride = u32(c.head())}));
+  site.b.graph().set_scope(name);
+  return add_latent_queries(site.b.graph(), {.q = q, .absorbed = absorbed, .line = line},
+                            {.heads = u32(c.heads)});
+}
+
+// Values (slots, H Ev) out of the heads' sums of latents (slots, H rank).
+Result<TensorId> absorb_values(const LayerSite& site, TensorId y) {
+  const std::string name = site.rows() + ".self.absorbed_values";
+  site.b.graph().set_scope(name);
+  VKF_ASSIGN(const ExpertWeight values, site.b.experts(name));
+  return add_head_linear(site.b.graph(), y, values, {.stride = u32(site.c.latent.rank)});
 }
 
 // [q | k | v], of which queries and keys see positions.
@@ -198,7 +255,6 @@ Result<TensorId> project_placed(const LayerSite& site, TensorId h) {
 }
 
 Result<TensorId> project(const LayerSite& site, TensorId h) {
-  if (site.c.latent.rank > 0) return project_latents(site, h);
   if (site.run.placed != kNoTensor) return project_placed(site, h);
   return add_named_linear(site.b, site.rows() + ".self.qkv", h);
 }
@@ -216,12 +272,14 @@ Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
 }
 
 AttentionStepAttrs step_sizes(const LayerSite& site, AttentionStepAttrs::Source source) {
+  const CachedHeads cached = cached_heads(site.c);
   AttentionStepAttrs attrs;
   attrs.source = source;
   attrs.heads = u32(site.c.heads);
-  attrs.kv_heads = u32(site.c.kv());
-  attrs.head_width = u32(site.c.head());
-  attrs.value_width = u32(site.c.values());
+  attrs.kv_heads = cached.count;
+  attrs.head_width = cached.width;
+  attrs.value_width = cached.values;
+  attrs.value_column = cached.value_column;
   attrs.beams = u32(site.run.step.beams);
   attrs.scale = scale_of(site);
   attrs.softcap = site.c.softcap;
@@ -244,27 +302,38 @@ Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
   attrs.positions = u32(run.step.capacity);
   attrs.context = u32(run.step.context);
   attrs.sinks = u32(cache_lines(site).sinks);
-  if (kind.rotary >= 0 && attrs.sinks > 0) attrs.sink_q_offset = u32(c.heads * c.head());
+  if (kind.rotary >= 0 && attrs.sinks > 0) attrs.sink_q_offset = attrs.heads * attrs.head_width;
   const TensorId cache = site.b.graph().find_external("self_kv." + site.number());
-  return add_attention_step(
-      site.b.graph(), {.q = qkv, .kv = cache, .aux = run.ancestry, .state = run.state}, attrs);
+  VKF_ASSIGN(
+      const TensorId y,
+      add_attention_step(site.b.graph(),
+                         {.q = qkv, .kv = cache, .aux = run.ancestry, .state = run.state}, attrs));
+  return c.caches_latents() ? absorb_values(site, y) : y;
 }
 
-Status append(const LayerSite& site, TensorId qkv) {
-  const StackConfig& c = site.c;
+// What of rows of x goes into the cache: columns from `first` on.
+Status append(const LayerSite& site, TensorId x, uint32_t first, uint32_t keys) {
   const StepShape& s = site.run.step;
   Graph& g = site.b.graph();
   const CacheLines kept = cache_lines(site);
-  const uint32_t q = u32(c.heads * c.head());
-  const uint32_t keys = u32(c.kv() * c.head()), values = u32(c.kv() * c.values());
-  return add_kv_append(g, qkv, add_decode_state(g), cache_of(site),
-                       {.k_offset = q,
-                        .v_offset = q + keys,
+  site.b.graph().set_scope(site.rows() + ".self");
+  return add_kv_append(g, x, add_decode_state(g), cache_of(site),
+                       {.k_offset = first,
+                        .v_offset = first + keys,
                         .k_width = keys,
-                        .v_width = values,
+                        .v_width = u32(site.c.cache_width()) - keys,
                         .beams = u32(s.beams),
                         .positions = u32(s.capacity),
                         .sinks = u32(kept.sinks)});
+}
+
+// A prompt's lines into the cache.
+Status append_line(const LayerSite& site, TensorId line) {
+  const int rotary = kind_of(site).rotary;
+  if (rotary >= 0) {
+    VKF_ASSIGN(line, turn(site, rotary, line, {1, site.c.latent.line()}));
+  }
+  return append(site, line, 0, u32(site.c.latent.rotary));
 }
 
 }  // namespace
@@ -354,21 +423,41 @@ std::vector<uint32_t> distance_words(const StackConfig& stack) {
 }
 
 Result<LayerProjection> add_projection(const LayerSite& site, TensorId h) {
-  const std::string name = site.rows() + ".self";
-  VKF_ASSIGN(const TensorId all, project(site, h));
-  LayerProjection result{.all = all};
-  VKF_ASSIGN(result.qkv, norm_queries_keys(site, all));
+  const StackConfig& c = site.c;
+  const bool step = site.run.mode == Mode::kStep, prompt = site.run.mode == Mode::kPrompt;
+  LayerProjection result;
+  if (c.latent.rank > 0) {
+    VKF_ASSIGN(const TensorId q, add_latent_q(site, h));
+    VKF_ASSIGN(const TensorId line, add_latent_line(site, h));
+    if (prompt && c.caches_latents()) VKF_CHECK(append_line(site, line));
+    const auto join = step && c.caches_latents() ? absorb_keys : expand_latents;
+    VKF_ASSIGN(result.all, join(site, q, line));
+  } else {
+    VKF_ASSIGN(result.all, project(site, h));
+  }
+  VKF_ASSIGN(result.qkv, norm_queries_keys(site, result.all));
   const AttentionKind kind = kind_of(site);
-  if (kind.rotary >= 0 && site.run.mode == Mode::kStep) {
+  if (kind.rotary >= 0 && step) {
     VKF_ASSIGN(result.qkv, turn_step(site, kind.rotary, result.qkv));
     return result;
   }
   if (kind.rotary >= 0) {
-    VKF_ASSIGN(result.qkv, turn(site, kind.rotary, result.qkv));
+    VKF_ASSIGN(result.qkv, turn(site, kind.rotary, result.qkv, {c.heads + c.kv(), c.head()}));
   }
-  site.b.graph().set_scope(name);
-  if (site.run.mode != Mode::kFull) VKF_CHECK(append(site, result.qkv));
+  const bool appends = step || (prompt && !c.caches_latents());
+  if (appends) {
+    VKF_CHECK(append(site, result.qkv, u32(c.heads * c.head()), u32(c.kv() * c.head())));
+  }
   return result;
+}
+
+Status add_cached(const LayerSite& site, TensorId h) {
+  if (!site.c.caches_latents()) {
+    VKF_CHECK(add_projection(site, h));
+    return {};
+  }
+  VKF_ASSIGN(const TensorId line, add_latent_line(site, h));
+  return append_line(site, line);
 }
 
 Result<TensorId> add_self_attention(const LayerSite& site, TensorId h, LinearAttrs out) {

@@ -26,6 +26,8 @@ struct LayerProjection {
 // [q | k | v] of h (..., D), turned by rotary positions, and in a prompt or a step written into the
 // cache; of a step with rotary positions the queries alone.
 Result<LayerProjection> add_projection(const LayerSite& site, TensorId h);
+// In a prompt what of h goes into the cache, alone.
+Status add_cached(const LayerSite& site, TensorId h);
 // Keys and values of the encoder's output (B, S, 2 Hkv E); in a prompt also the output cross_kv.l.
 Result<TensorId> add_cross_projection(const LayerSite& site);
 
