@@ -65,7 +65,7 @@ void drop_groups() {
       if (is_better(uvec2(group_keys[o], o), uvec2(group_keys[g], g))) ++better;
     }
     if (better < p.kept_groups) continue;
-    [[dont_unroll]] for (uint i = g * size; i < (g + 1u) * size; ++i) keys[i] = 0u;
+    [[dont_unroll]] for (uint i = g * size; i < (g + 1u) * size; ++i) keys[i] = kNoKey;
   }
   barrier();
 }

@@ -65,12 +65,11 @@ void stage_columns(uint group0, uint block0, uint blocks) {
   for (uint t = gl_LocalInvocationID.x; t < kStaged * kBlockRuns * kGroups; t += kInvocations) {
     const uint group = t % kGroups, run = t / kGroups % kBlockRuns;
     const uint block = t / kGroups / kBlockRuns;
-    uvec4 low, high;
-    packed_values(load_run(place_of(group0 + group), min(block0 + block, blocks - 1u), run), low,
-                  high);
+    const WeightRun words =
+        load_run(place_of(group0 + group), min(block0 + block, blocks - 1u), run);
     const uint at = (block * kBlockRuns + run) * kQuads + 2u * group;
-    b_values[at] = low;
-    b_values[at + 1u] = high;
+    b_values[at] = packed_quad(words, 0u);
+    b_values[at + 1u] = packed_quad(words, 1u);
   }
   for (uint t = gl_LocalInvocationID.x; t < kStaged * 2u * kGroups; t += kInvocations) {
     const uint group = t % kGroups, half_block = t / kGroups % 2u, block = t / kGroups / 2u;

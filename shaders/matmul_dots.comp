@@ -44,24 +44,25 @@ void main() {
   }
   const GroupPlace place = place_of(group0 + lane);
   for (uint block = slice; block < blocks; block += kSlices) {
-    const BlockScales scales = load_scales(place, block);
     ivec4 low_dots[kRows], high_dots[kRows];
     [[unroll]] for (uint i = 0u; i < kRows; ++i) low_dots[i] = high_dots[i] = ivec4(0);
-    [[unroll]] for (uint half_block = 0u; half_block < 2u; ++half_block) {
+    // Compilers decide whether to unroll: where the loads of both halves move to the front,
+    // registers spill.
+    for (uint half_block = 0u; half_block < 2u; ++half_block) {
       uvec4 x[kRows];
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         x[i] = a_words[(a_row[i] >> 2) + 2u * block + half_block];
       }
       [[unroll]] for (uint r = 0u; r < 4u; ++r) {
-        uvec4 w_low, w_high;
-        packed_values(load_run(place, block, 4u * half_block + r), w_low, w_high);
-        [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-          low_dots[i] += dots4(w_low, x[i][r]);
-          high_dots[i] += dots4(w_high, x[i][r]);
-        }
+        const WeightRun run = load_run(place, block, 4u * half_block + r);
+        const uvec4 w_low = packed_quad(run, 0u);
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) low_dots[i] += dots4(w_low, x[i][r]);
+        const uvec4 w_high = packed_quad(run, 1u);
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) high_dots[i] += dots4(w_high, x[i][r]);
       }
       if (half_block == 0u && !scales_by_half()) continue;
-      const BlockScales own = run_scales(scales, 4u * half_block);
+      // Read at the end, so that they take no registers before.
+      const BlockScales own = run_scales(load_scales(place, block), 4u * half_block);
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const RowFacts row = row_facts(a_facts[(a_row[i] >> 1) + 4u * blocks + block]);
         const int row_sum = sum_of_part(row, half_block);

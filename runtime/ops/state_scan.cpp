@@ -9,8 +9,12 @@ namespace {
 
 using Rule = StateScanAttrs::Rule;
 
-// Elements of a column of S that an invocation holds in registers, on a GPU.
-constexpr uint32_t kMostRegisters = 32;
+// Elements of a column of S that an invocation holds in registers, on a GPU. Blocks of products of
+// 32 mean that it has 64 registers, where 32 elements with the delta rule spill as many.
+uint32_t most_registers(const DeviceCaps& caps) {
+  return caps.gpu.matmul_block > 32 ? 32 : 16;
+}
+
 // Words of keys and of queries that a workgroup stages.
 constexpr uint32_t kStagedWords = 1024;
 
@@ -31,7 +35,7 @@ ScanLaunch launch_of(const DeviceCaps& caps, const StateScanAttrs& a) {
     // An invocation is a vector lane, whose memory is as good as registers; barriers are dear.
     l.columns = std::clamp(std::bit_ceil(std::max(1u, caps.subgroup_size)), 4u, 64u);
   } else {
-    while (a.width > kMostRegisters * l.split) l.split *= 2;
+    while (a.width > most_registers(caps) * l.split) l.split *= 2;
     l.columns = std::max(1u, 64u / l.split);
     l.columns = std::min(l.columns, std::bit_ceil(a.value_width));
   }

@@ -31,54 +31,49 @@ uvec4 spread_nibbles(uvec4 words) {
 }
 // Where a mask has ones, bits of `set`, else of `clear`. Of constants the compiler leaves two
 // operations.
-uvec4 select_bits(uvec4 mask, uvec4 clear, uvec4 set) { return clear ^ (clear ^ set) & mask; }
+uint select_bits(uint mask, uint clear, uint set) { return clear ^ (clear ^ set) & mask; }
 // The bytes that codes of 4 bits stand for; of MXFP4 doubled, as doubled_e2m1 has them.
 uvec4 code_table() {
   if (kFormat == kFormatMxfp4) return uvec4(0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
   return kIq4Values;
 }
-// Codes of 4 bits in bytes to what they stand for, which is a signed byte: by selections from the
-// 16 bytes of a table, which four codes go through together.
-uvec4 coded_bytes(uvec4 codes) {
-  if (kFormat != kFormatMxfp4 && !values_in_table()) return codes;
+// Four codes of 4 bits in bytes to what they stand for, which is a signed byte: by selections from
+// the 16 bytes of a table. Of one word at a time: compilers keep the order, and registers.
+uint coded_word(uint codes) {
   const uvec4 table = code_table();
-  uvec4 mask[4];
-  [[unroll]] for (uint bit = 0u; bit < 4u; ++bit) {
-    mask[bit] = (codes >> bit & 0x01010101u) * 255u;
-  }
-  uvec4 quarter[4];
+  uint mask[4];
+  [[unroll]] for (uint bit = 0u; bit < 4u; ++bit) mask[bit] = (codes >> bit & 0x01010101u) * 255u;
+  uint quarter[4];
   [[unroll]] for (uint q = 0u; q < 4u; ++q) {
     const uvec4 four = (uvec4(table[q]) >> uvec4(0u, 8u, 16u, 24u) & 255u) * 0x01010101u;
-    quarter[q] = select_bits(mask[1], select_bits(mask[0], uvec4(four.x), uvec4(four.y)),
-                             select_bits(mask[0], uvec4(four.z), uvec4(four.w)));
+    quarter[q] = select_bits(mask[1], select_bits(mask[0], four.x, four.y),
+                             select_bits(mask[0], four.z, four.w));
   }
   return select_bits(mask[3], select_bits(mask[2], quarter[0], quarter[1]),
                      select_bits(mask[2], quarter[2], quarter[3]));
 }
-// The values of a run: a word has four steps of one column, of columns c to c + 3 and of the
-// others.
-void packed_values(WeightRun run, out uvec4 low, out uvec4 high) {
+uvec4 coded_bytes(uvec4 codes) {
+  if (kFormat != kFormatMxfp4 && !values_in_table()) return codes;
+  return uvec4(coded_word(codes.x), coded_word(codes.y), coded_word(codes.z), coded_word(codes.w));
+}
+// The values of a run, of columns c to c + 3 (quad 0) or of the others (quad 1): a word has four
+// steps of one column.
+uvec4 packed_quad(WeightRun run, uint quad) {
   const uvec4 pairs = uvec4(0u, 2u, 4u, 6u), bits = uvec4(0u, 1u, 2u, 3u);
-  if (values_in_bytes()) {
-    low = run.words[0];
-    high = run.words[1];
-    return;
-  }
+  if (values_in_bytes()) return run.words[quad];
+  uvec4 values;
   if (values_in_pairs()) {
-    low = uvec4(run.words[0].x) >> pairs & 0x03030303u;
-    high = uvec4(run.words[0].y) >> pairs & 0x03030303u;
+    values = uvec4(run.words[0][quad]) >> pairs & 0x03030303u;
   } else {
-    low = coded_bytes(spread_nibbles(run.words[0] & 0xffffu));
-    high = coded_bytes(spread_nibbles(run.words[0] >> 16));
+    values = coded_bytes(spread_nibbles(run.words[0] >> 16u * quad & 0xffffu));
   }
   const uint base = values_in_pairs() ? 2u : 4u;  // bits that came from there
   if (high_words() == 1u) {
-    low |= (uvec4(run.words[1].x) >> bits & 0x01010101u) << base;
-    high |= (uvec4(run.words[1].x) >> bits + 4u & 0x01010101u) << base;
+    values |= (uvec4(run.words[1].x) >> bits + 4u * quad & 0x01010101u) << base;
   } else if (high_words() == 2u) {
-    low |= (uvec4(run.words[1].x) >> pairs & 0x03030303u) << base;
-    high |= (uvec4(run.words[1].y) >> pairs & 0x03030303u) << base;
+    values |= (uvec4(run.words[1][quad]) >> pairs & 0x03030303u) << base;
   }
+  return values;
 }
 
 // Whether the halves of a block have scales of their own.

@@ -10,11 +10,13 @@
 
 shared uvec2 best_scratch[128];
 
-// No element: below every key that order_key gives.
-uvec2 no_best() { return uvec2(0u, 0xffffffffu); }
+// Below every key that order_key gives, and not 0.
+const uint kNoKey = 1u;
+uvec2 no_best() { return uvec2(kNoKey, 0xffffffffu); }
 
-// By a selection: compilers make branches of || and &&.
-bool is_better(uvec2 a, uvec2 b) { return mix(a.x > b.x, a.y < b.y, a.x == b.x); }
+// Whether a.x > b.x, or a.y < b.y where they are equal, of keys from kNoKey on. By arithmetic:
+// compilers make branches of || and &&, and three instructions of a selection among conditions.
+bool is_better(uvec2 a, uvec2 b) { return a.x - uint(a.y >= b.y) >= b.x; }
 
 uvec2 choose(bool condition, uvec2 yes, uvec2 no) { return mix(no, yes, bvec2(condition)); }
 
