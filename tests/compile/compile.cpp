@@ -231,11 +231,11 @@ int main(int count, char** list) {
                                "what a model directory's prompt and step need, and nothing else");
   app.add_option("--weights", options.weights, "how weights are stored")->needs(model);
   app.add_option("--tokens", options.tokens, "tokens of its prompt")->needs(model);
-  auto* row = app.add_option("--row", options.rows,
-                             "what one operator needs, and nothing else: "
-                             "'OPERATOR; CALL; ATTRIBUTES; INPUTS' as in the benchmark's rows")
-                  ->allow_extra_args(false)
-                  ->excludes(model);
+  app.add_option("--row", options.rows,
+                 "what one operator needs, and nothing else: "
+                 "'OPERATOR; CALL; ATTRIBUTES; INPUTS' as in the benchmark's rows")
+      ->allow_extra_args(false)
+      ->excludes(model);
   app.add_option("--precision", options.precision, "arithmetic of these rows, or of the model");
   app.add_option("--set", options.set,
                  "NAME=VALUE: another value for a specialization constant of every kernel with it")
