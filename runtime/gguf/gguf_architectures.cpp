@@ -463,6 +463,20 @@ Result<Json> bert_config(const GgufMetadata& m) {
   VKF_ASSIGN(Json config, encoder_config(m));
   config["hidden_act"] = "gelu";
   VKF_ASSIGN(config["max_position_embeddings"], m.rows("position_embd.weight"));
+  if (m.tensor("cls.output.weight") == nullptr) return config;
+  // A classifier: of rerankers, whose one class is how well two texts fit. RoBERTa's has the layers
+  // of BERT's under other names, and its table of positions has no unused rows in files.
+  config["model_type"] = "bert";
+  config["architectures"] = Json::array({"BertForSequenceClassification"});
+  VKF_ASSIGN(const int64_t labels, m.rows("cls.output.weight"));
+  VKF_ASSIGN(const std::vector<std::string_view> names,
+             m.file().get_strings(m.key("classifier.output_labels")));
+  Json& by_id = config["id2label"] = Json::object();
+  for (int64_t i = 0; i < std::min<int64_t>(labels, 1 << 16); ++i) {
+    const auto place = static_cast<size_t>(i);
+    by_id[std::to_string(i)] =
+        place < names.size() ? std::string(names[place]) : message({"LABEL_", i});
+  }
   return config;
 }
 

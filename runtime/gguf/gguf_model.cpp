@@ -22,12 +22,15 @@ std::vector<GgufName> names_of(const GgufArchitecture& architecture, bool gated)
 // How texts become embeddings: by pooling, then to length 1, as the format's own programs do.
 Status add_pooling(const GgufMetadata& m, GgufModel& model) {
   VKF_ASSIGN(const int64_t type, m.file().get_int_or(m.key("pooling_type"), 0));
-  if (type == 0) return {};
+  constexpr int64_t kRank = 4;  // by a classifier, which is a part of the model
+  const bool ranks = type == kRank && m.tensor("cls.output.weight") != nullptr;
+  if (type == 0 || ranks) return {};
   constexpr const char* kModes[] = {"mean", "cls", "lasttoken"};
   if (type < 0 || type > 3) {
     return m.refused("pooling_type", message({"as ", type,
-                                              "; 0 (none), 1 (mean), 2 (first token) "
-                                              "and 3 (last token) are supported."}));
+                                              "; 0 (none), 1 (mean), 2 (first token), "
+                                              "3 (last token) and, of architecture bert with "
+                                              "[cls.output.weight], 4 (rank) are supported."}));
   }
   model.pooling = {{"pooling_mode", kModes[type - 1]}};
   Json& modules = model.modules;

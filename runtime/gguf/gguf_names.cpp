@@ -256,7 +256,9 @@ Names bert_names() {
           {"blk.{}.attn_output_norm", "encoder.layer.{}.attention.output.LayerNorm"},
           {"blk.{}.ffn_up", "encoder.layer.{}.intermediate.dense"},
           {"blk.{}.ffn_down", "encoder.layer.{}.output.dense"},
-          {"blk.{}.layer_output_norm", "encoder.layer.{}.output.LayerNorm"}};
+          {"blk.{}.layer_output_norm", "encoder.layer.{}.output.LayerNorm"},
+          {"cls", "pooler.dense"},
+          {"cls.output", "classifier"}};
 }
 
 Names nomic_bert_names() {

@@ -240,7 +240,9 @@ Status TensorWriter::put_all(const std::set<std::string>& used) {
   for (const std::string& name : checkpoint_.names()) {
     const bool is_used = used.count(name) != 0;
     const auto place = gguf_place(naming_, name);
-    if (!place) {
+    // A classifier of two texts has a place where the source says that it is one.
+    const bool head = place && place->name.starts_with("cls.");
+    if (!place || (head && originals_.empty())) {
       if (!is_used || gguf_leaves_out(naming_.architecture, name)) continue;
       return unsupported(
           message({"The model computes with the tensor ", bracketed(name), " of ",

@@ -167,7 +167,7 @@ TEST_SUITE("model") {
   TEST_CASE("models in GGUF files give their golden outputs and ids") {
     if (!have_test_device()) return;
     const std::vector<GoldenCase> cases = golden_cases_with("model/model.gguf");
-    CHECK(cases.size() >= 29);
+    CHECK(cases.size() >= 30);
     for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
   }
 

@@ -70,6 +70,8 @@ CASES = {
         head_dim=8, num_key_value_heads=1, sliding_window=4, rope_parameters=YARN), True,
         {"experts": Type.MXFP4}),
     "gguf-bert": ("bert", "BertModel", 912, dict(type_vocab_size=2), False, {}),
+    "gguf-bert-rank": ("bert", "XLMRobertaForSequenceClassification", 930, dict(
+        type_vocab_size=1, num_labels=1, pad_token_id=1), False, {}),
     "gguf-nomic-bert": ("nomic-bert", "NomicBertModel", 913, dict(type_vocab_size=2), False, {}),
     "gguf-t5": ("t5", "T5ForConditionalGeneration", 914, dict(
         feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_heads=3,
@@ -331,6 +333,8 @@ def add_metadata(file, config):
         writer.add_decoder_start_token_id(config["decoder_start_token_id"])
     if "bert" in architecture:
         writer.add_causal_attention(False)
+    if "Classification" in config["architectures"][0]:
+        writer.add_pooling_type(gguf.PoolingType.RANK)
     writer.add_bos_token_id(config["bos_token_id"] or 0)
     writer.add_eos_token_id(config["eos_token_id"])
     writer.add_pad_token_id(config["pad_token_id"])
@@ -414,7 +418,9 @@ def further_state(architecture, state, config):
         if name.endswith((".mixer.norm.weight", ".mamba.norm.weight")):
             groups = config.get("n_groups") or config["mamba_n_groups"]
             values = values.reshape(groups, -1)
-        name = name.replace(".dt_bias", ".dt_proj.bias")
+        name = name.replace(".dt_bias", ".dt_proj.bias").removeprefix("roberta.")
+        if "position_embeddings" in name and config["model_type"] == "xlm-roberta":
+            values = values[config["pad_token_id"] + 1:]
         found = re.fullmatch(r"(.*_layernorm)\.norms\.(\d+)\.weight", name)
         if found:
             norms.setdefault(found[1] + ".weight", {})[int(found[2])] = values
@@ -575,7 +581,7 @@ def main():
         types.clear()
         types.update(kinds)
         model_golden.make_case(folder, name, class_name, seed, given, left,
-                               2 if "bert" in architecture else 0)
+                               2 if given.get("type_vocab_size") == 2 else 0)
         convert(folder, name, architecture)
         trim(folder, name)
 
