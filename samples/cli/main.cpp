@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "command_line.h"
+#include "literal_arguments.h"
 #include "option_facts.h"
 #include "output.h"
 #include "ranks.h"
@@ -94,10 +95,11 @@ int run_program(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.option_defaults()->always_capture_default();
   add_commands(app, line);
+  accept_literals(app);
   try {
-    app.parse(argc, argv);
+    app.parse(literal_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return report_usage(usage_message(app, error));
+    if (error.get_exit_code() != 0) return report_usage(without_marks(usage_message(app, error)));
     // What --help and --version print must arrive, too.
     std::ostringstream shown;
     app.exit(error, shown, shown);

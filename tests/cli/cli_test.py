@@ -149,6 +149,15 @@ class WithoutDeviceTest(CliTest):
         self.assertEqual(first["ids"][-1], 1)
         self.assertEqual(len(first["type_ids"]), len(first["ids"]))
         self.assertEqual(second["ids"], [1])
+        # CLI11 takes a text in brackets for a list.
+        tokenizer = os.path.join(cli_support.MODEL, "../../tests/golden/tok-bpe-gpt2/model",
+                                 "tokenizer.json")
+        for text in "[1, 2]", "[MASK] and [MASK]", "[]", "[,]", "\x01[a]", "\x01", "[[a],[b]]", "[a":
+            lines = self.expect_ok(run("tokenize", tokenizer, text, "--json")).splitlines()
+            self.assertEqual([json.loads(line)["input"] for line in lines], [text])
+        refused = run("devices", "[a, b]")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("[[a, b]]", refused.stderr)
         plain = self.expect_ok(run("tokenize", cli_support.MODEL, "Ab"))
         self.assertEqual(plain, "Ab\t%s\n" % " ".join(map(str, first["ids"])))
 
