@@ -173,6 +173,7 @@ Status Checkpoint::join_coded_tensors(const QuantizationMethod& method) {
   auto found =
       find_coded_tensors(method, names(), [this](const std::string& name) { return find(name); });
   if (!found) return found.error().with_context(message({"Directory [", directory_, "]"}));
+  for (const std::string& name : found->dropped) entries_.erase(name);
   for (const std::string& name : names()) {
     const TensorView& view = *find(name);
     if (view.float8 != Float8::kE4m3 && view.float8 != Float8::kE5m2) continue;
@@ -182,14 +183,18 @@ Status Checkpoint::join_coded_tensors(const QuantizationMethod& method) {
     if (std::any_of(found->tensors.begin(), found->tensors.end(), is_part)) continue;
     found->tensors.push_back(plain_float8(name, view));
   }
-  for (const std::string& name : found->dropped) entries_.erase(name);
   for (CodedTensor& tensor : found->tensors) {
-    const TensorView& codes = *find(tensor.from);
+    const TensorView* codes = find(tensor.from);
+    if (codes == nullptr) {
+      return invalid_file(
+          message({"Directory [", directory_, "] has ", bracketed(tensor.from), " as the codes of ",
+                   bracketed(tensor.name), ", but another tensor is made of it or drops it."}));
+    }
     const size_t file = entries_[tensor.from].file;
     QuantizedTensor joined =
         tensor.matrix == nullptr
-            ? mxfp4_of_shape(std::move(tensor.shape), codes, *tensor.mxfp4_scales)
-            : join_coded(std::move(tensor.matrix), std::move(tensor.shape), codes);
+            ? mxfp4_of_shape(std::move(tensor.shape), *codes, *tensor.mxfp4_scales)
+            : join_coded(std::move(tensor.matrix), std::move(tensor.shape), *codes);
     for (const std::string& part : tensor.parts) entries_.erase(part);
     take_quantized(tensor.name, std::move(joined), file);
   }
