@@ -130,10 +130,15 @@ Result<Json> decoder_config(const GgufMetadata& m, const DecoderKeys& keys = {})
   return config;
 }
 
-Result<Json> llama_config(const GgufMetadata& m) {
-  VKF_ASSIGN(Json config, decoder_config(m));
+// Layers with biases, of the same names in all families of LLaMA's kind.
+void add_biases(const GgufMetadata& m, Json& config) {
   config["attention_bias"] = m.tensor("blk.0.attn_q.bias") != nullptr;
   config["mlp_bias"] = m.tensor("blk.0.ffn_up.bias") != nullptr;
+}
+
+Result<Json> llama_config(const GgufMetadata& m) {
+  VKF_ASSIGN(Json config, decoder_config(m));
+  add_biases(m, config);
   VKF_ASSIGN(const int64_t experts, m.file().get_int_or(m.key("expert_count"), 0));
   if (experts <= 0) return config;
   config["model_type"] = "mixtral";
@@ -263,12 +268,6 @@ Result<Json> phi3_config(const GgufMetadata& m) {
     VKF_ASSIGN(rope["attention_factor"], m.number_or("rope.scaling.attn_factor", 1.0));
   }
   return config;
-}
-
-// Layers with biases, of the same names in all families of LLaMA's kind.
-void add_biases(const GgufMetadata& m, Json& config) {
-  config["attention_bias"] = m.tensor("blk.0.attn_q.bias") != nullptr;
-  config["mlp_bias"] = m.tensor("blk.0.ffn_up.bias") != nullptr;
 }
 
 Result<Json> smollm3_config(const GgufMetadata& m) {
@@ -524,8 +523,8 @@ constexpr GgufArchitecture kArchitectures[] = {
      gemma_embedding_names},
     {"phi3", "phi3", "", "Phi3ForCausalLM", phi3_config, phi3_names},
     {"gpt-oss", "gpt_oss", "", "GptOssForCausalLM", gpt_oss_config, gpt_oss_names},
-    {"smollm3", "smollm3", "", "SmolLM3ForCausalLM", smollm3_config, granite_names},
-    {"granite", "granite", "", "GraniteForCausalLM", granite_config, granite_names},
+    {"smollm3", "smollm3", "", "SmolLM3ForCausalLM", smollm3_config, paired_decoder_names},
+    {"granite", "granite", "", "GraniteForCausalLM", granite_config, paired_decoder_names},
     {"olmo2", "olmo2", "", "Olmo2ForCausalLM", olmo2_config, olmo2_names},
     {"olmoe", "olmoe", "", "OlmoeForCausalLM", olmoe_config, qwen3_moe_names},
     {"starcoder2", "starcoder2", "", "Starcoder2ForCausalLM", starcoder2_config, starcoder2_names},

@@ -7,6 +7,15 @@
 #include "checkpoint/message_text.h"
 
 namespace vkformer {
+namespace {
+
+// Whether there are values, all of them the same.
+bool are_alike(const std::vector<double>& all) {
+  return !all.empty() &&
+         std::adjacent_find(all.begin(), all.end(), std::not_equal_to<>()) == all.end();
+}
+
+}  // namespace
 
 Result<int64_t> GgufMetadata::size(const char* name) const {
   const std::string full = key(name);
@@ -14,9 +23,7 @@ Result<int64_t> GgufMetadata::size(const char* name) const {
   int64_t value = 0;
   if (found != file().values().end() && found->second.kind == GgufKind::kArray) {
     VKF_ASSIGN(const std::vector<double> all, file().get_numbers(full));
-    const bool differ =
-        std::adjacent_find(all.begin(), all.end(), std::not_equal_to<>()) != all.end();
-    if (all.empty() || differ) {
+    if (!are_alike(all)) {
       return refused(name, "with different values by layer, but layers must be alike.");
     }
     // What no 63 bits hold is refused below.
@@ -31,9 +38,7 @@ Result<int64_t> GgufMetadata::size(const char* name) const {
 Result<int64_t> GgufMetadata::size_of_some(const char* name) const {
   VKF_ASSIGN(std::vector<double> all, file().get_numbers(key(name)));
   std::erase(all, 0.0);
-  const bool differ =
-      std::adjacent_find(all.begin(), all.end(), std::not_equal_to<>()) != all.end();
-  if (!all.empty() && !differ && all[0] >= 1 && all[0] < 9e18) return static_cast<int64_t>(all[0]);
+  if (are_alike(all) && all[0] >= 1 && all[0] < 9e18) return static_cast<int64_t>(all[0]);
   return refused(name, "without one number of at least 1 for all layers that have any.");
 }
 

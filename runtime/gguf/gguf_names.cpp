@@ -55,9 +55,14 @@ Names plain_decoder_names() {
   return names;
 }
 
-Names llama_names() {
+Names paired_decoder_names() {
   Names names = decoder_names(GgufUse::kPlain, kFfnNorm);
   append(names, apart_names(GgufUse::kQueries, GgufUse::kKeys));
+  return names;
+}
+
+Names llama_names() {
+  Names names = paired_decoder_names();
   // Mixtral's experts.
   append(names, {{"blk.{}.ffn_gate_inp", "model.layers.{}.block_sparse_moe.gate"},
                  {"blk.{}.ffn_gate_exps", "model.layers.{}.block_sparse_moe.experts.{x}.w1",
@@ -109,12 +114,6 @@ Names gemma2_names() {
 Names gemma_embedding_names() {
   Names names = gemma2_names();
   append(names, {{"dense_2", "2_Dense/linear"}, {"dense_3", "3_Dense/linear"}});
-  return names;
-}
-
-Names granite_names() {
-  Names names = decoder_names(GgufUse::kPlain, kFfnNorm);
-  append(names, apart_names(GgufUse::kQueries, GgufUse::kKeys));
   return names;
 }
 

@@ -10,6 +10,8 @@
 namespace vkformer {
 
 std::vector<GgufName> plain_decoder_names();
+// Rows of queries and keys are by pairs in files.
+std::vector<GgufName> paired_decoder_names();
 std::vector<GgufName> llama_names();
 std::vector<GgufName> qwen3_names();
 std::vector<GgufName> qwen3_moe_names();
@@ -17,7 +19,6 @@ std::vector<GgufName> gpt_oss_names();
 std::vector<GgufName> gemma_names();
 std::vector<GgufName> gemma2_names();
 std::vector<GgufName> gemma_embedding_names();
-std::vector<GgufName> granite_names();
 std::vector<GgufName> olmo2_names();
 std::vector<GgufName> starcoder2_names();
 std::vector<GgufName> stablelm_names();

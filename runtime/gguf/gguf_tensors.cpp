@@ -120,6 +120,7 @@ class Collector {
   Status add(const std::string& name, const GgufTensor& tensor);
   // Puts a tensor under a name; no other may have it.
   Status put(const std::string& name, GgmlType type, Shape shape, std::span<const std::byte> bytes);
+  Status put_f32(const std::string& name, Shape shape, std::span<const float> values);
   Status put_rows(const std::string& name, const GgufTensor& tensor, GgufUse use);
   Status put_rates(const std::string& name, const GgufTensor& tensor);
   Status put_gain(const std::string& name, const GgufTensor& tensor);
@@ -152,6 +153,12 @@ Status Collector::put(const std::string& name, GgmlType type, Shape shape,
   return {};
 }
 
+Status Collector::put_f32(const std::string& name, Shape shape, std::span<const float> values) {
+  const std::span<std::byte> to = own(values.size_bytes());
+  std::memcpy(to.data(), values.data(), to.size());
+  return put(name, GgmlType::kF32, std::move(shape), to);
+}
+
 Status Collector::put_rows(const std::string& name, const GgufTensor& tensor, GgufUse use) {
   const Result<GgufRows> order = GgufRows::make(naming_, use, tensor.shape[0]);
   if (!order.ok()) return error(order.error().message);
@@ -180,9 +187,7 @@ Status Collector::put_rates(const std::string& name, const GgufTensor& tensor) {
     }
     value = static_cast<float>(std::log(-static_cast<double>(value)));
   }
-  const std::span<std::byte> to = own(4 * values.size());
-  std::memcpy(to.data(), values.data(), to.size());
-  return put(name, GgmlType::kF32, {count}, to);
+  return put_f32(name, {count}, values);
 }
 
 Status Collector::put_gain(const std::string& name, const GgufTensor& tensor) {
@@ -190,9 +195,7 @@ Status Collector::put_gain(const std::string& name, const GgufTensor& tensor) {
   std::vector<float> values(count);
   decode_ggml(tensor.type, tensor.bytes, 0, values);
   for (float& value : values) value -= 1.0f;
-  const std::span<std::byte> to = own(4 * count);
-  std::memcpy(to.data(), values.data(), to.size());
-  return put(name, GgmlType::kF32, tensor.shape, to);
+  return put_f32(name, tensor.shape, values);
 }
 
 Status Collector::put_experts(const std::string& name, const GgufTensor& tensor) {
