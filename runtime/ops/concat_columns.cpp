@@ -2,7 +2,6 @@
 
 #include "base/message.h"
 #include "ops/row_op.h"
-#include "params/row_moves.h"
 
 namespace vkformer {
 
@@ -36,14 +35,8 @@ Status lower_concat_columns(LowerContext& context, const Node& node) {
   params.b_width = static_cast<uint32_t>(context.desc(node.inputs[1]).shape.back());
   const uint32_t width = params.a_width + params.b_width;
   Dispatch d =
-      make_row_dispatch(context, node, KernelId::concat_columns_run__f32_none_f32, rows, width);
-  const uint32_t local = row_local_size(context.caps, width);
-  const uint32_t run = run_length(context.caps, local);
-  d.set_constants(RunConstants{.local_size = local, .chunk = run});
-  d.groups[2] = std::max(1u, (width + run - 1) / run);
+      make_run_dispatch(context, node, KernelId::concat_columns_run__f32_none_f32, rows, width);
   d.set_push(params);
-  d.flops = static_cast<double>(rows) * width;
-  d.bytes = 8.0 * static_cast<double>(rows) * width;
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

@@ -3,7 +3,6 @@
 #include "base/message.h"
 #include "ops/row_op.h"
 #include "params/expand_keys.h"
-#include "params/row_moves.h"
 
 namespace vkformer {
 namespace {
@@ -63,14 +62,8 @@ Status lower_expand_keys(LowerContext& context, const Node& node) {
   params.own = params.q_width / params.heads - params.joint;
   params.width = 2 * params.q_width + params.heads * params.value_width;
   Dispatch d =
-      make_row_dispatch(context, node, KernelId::expand_keys_run__f32_none_f32, rows, params.width);
-  const uint32_t local = row_local_size(context.caps, params.width);
-  const uint32_t run = run_length(context.caps, local);
-  d.set_constants(RunConstants{.local_size = local, .chunk = run});
-  d.groups[2] = std::max(1u, (params.width + run - 1) / run);
+      make_run_dispatch(context, node, KernelId::expand_keys_run__f32_none_f32, rows, params.width);
   d.set_push(params);
-  d.flops = static_cast<double>(rows) * params.width;
-  d.bytes = 8.0 * static_cast<double>(rows) * params.width;
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

@@ -3,7 +3,6 @@
 #include "base/message.h"
 #include "ops/row_op.h"
 #include "params/latent_queries.h"
-#include "params/row_moves.h"
 
 namespace vkformer {
 
@@ -50,15 +49,9 @@ Status lower_latent_queries(LowerContext& context, const Node& node) {
   params.absorbed = static_cast<uint32_t>(context.desc(node.inputs[1]).shape.back()) / attrs.heads;
   params.line = static_cast<uint32_t>(context.desc(node.inputs[2]).shape.back());
   params.width = (attrs.heads + 1) * params.line;
-  Dispatch d = make_row_dispatch(context, node, KernelId::latent_queries_run__f32_none_f32, rows,
+  Dispatch d = make_run_dispatch(context, node, KernelId::latent_queries_run__f32_none_f32, rows,
                                  params.width);
-  const uint32_t local = row_local_size(context.caps, params.width);
-  const uint32_t run = run_length(context.caps, local);
-  d.set_constants(RunConstants{.local_size = local, .chunk = run});
-  d.groups[2] = std::max(1u, (params.width + run - 1) / run);
   d.set_push(params);
-  d.flops = static_cast<double>(rows) * params.width;
-  d.bytes = 8.0 * static_cast<double>(rows) * params.width;
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

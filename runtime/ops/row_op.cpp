@@ -1,9 +1,10 @@
 #include "ops/row_op.h"
 
-#include "base/message.h"
+#include <algorithm>
 
 #include "base/message.h"
 #include "params/constants.h"
+#include "params/row_moves.h"
 
 namespace vkformer {
 
@@ -33,6 +34,18 @@ Dispatch make_row_dispatch(const LowerContext& context, const Node& node, Kernel
   for (TensorId id : node.outputs) d.bindings.push_back({id, Access::kWrite});
   d.set_constants(WorkgroupConstants{row_local_size(context.caps, width)});
   set_row_groups(context, d, rows, 1);
+  return d;
+}
+
+Dispatch make_run_dispatch(const LowerContext& context, const Node& node, KernelId kernel,
+                           uint64_t rows, uint32_t width) {
+  Dispatch d = make_row_dispatch(context, node, kernel, rows, width);
+  const uint32_t local = row_local_size(context.caps, width);
+  const uint32_t run = run_length(context.caps, local);
+  d.set_constants(RunConstants{.local_size = local, .chunk = run});
+  d.groups[2] = std::max(1u, (width + run - 1) / run);
+  d.flops = static_cast<double>(rows) * width;
+  d.bytes = 8.0 * static_cast<double>(rows) * width;
   return d;
 }
 

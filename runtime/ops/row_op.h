@@ -20,4 +20,9 @@ uint32_t run_length(const DeviceCaps& caps, uint32_t local_size);
 Dispatch make_row_dispatch(const LowerContext& context, const Node& node, KernelId kernel,
                            uint64_t rows, uint32_t width);
 
+// A dispatch that writes rows of `width` elements, one workgroup a run of them on z (RunConstants),
+// with the cost of moving each.
+Dispatch make_run_dispatch(const LowerContext& context, const Node& node, KernelId kernel,
+                           uint64_t rows, uint32_t width);
+
 }  // namespace vkformer
