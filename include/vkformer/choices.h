@@ -49,6 +49,7 @@ enum class LimitProfile : uint8_t {
 enum class GroupSplit : uint8_t {
   kLayers,   // "layers": each has some of the layers
   kTensors,  // "tensors": each has some heads and feed-forward columns of every layer
+  kFastest,  // "fastest": the one of these two with the shorter estimated step
 };
 
 // --- Numbers

@@ -53,7 +53,8 @@ struct DeviceGroupOptions {
   // kTensors: devices alike divide the heads and feed-forward columns of every layer evenly, and
   // add up twice a layer what each computed, in their order. Decoders without experts, recurrent
   // states, biases by distance and adapters of requests, in precision f32 and f16; what cannot be
-  // divided is refused when the model is loaded.
+  // divided is refused when the model is loaded. kFastest: when a model is loaded, its step is
+  // estimated for both, and the shorter one decides; layers where the other cannot be.
   GroupSplit split = GroupSplit::kLayers;
 };
 
@@ -72,10 +73,13 @@ struct GroupStage {
 // How a model lies on its group. Estimates are those of a generation, by what was measured when the
 // group was made; 0 where the caller gave shares.
 struct GroupPlan {
-  GroupSplit split = GroupSplit::kLayers;
-  std::vector<GroupStage> stages;  // by member
-  double step_seconds = 0;         // from a token of a text to its next
-  double tokens_per_second = 0;    // of as many texts at once as the group has lanes
+  GroupSplit split = GroupSplit::kLayers;  // never kFastest
+  std::vector<GroupStage> stages;          // by member
+  double step_seconds = 0;                 // from a token of a text to its next
+  double tokens_per_second = 0;            // of as many texts at once as the group has lanes
+  // Of a group that may choose (kFastest): step_seconds of the other split, or why it cannot be.
+  double other_step_seconds = 0;
+  std::string other_refused;
 };
 
 // The plan in words: a line for each member, and the estimate if there is one. Ends with a newline;

@@ -50,6 +50,13 @@ std::string group_plan_text(const GroupPlan& plan) {
     text += "estimated: " + decimal(1e3 * plan.step_seconds, 2) + " ms a token, " +
             decimal(plan.tokens_per_second, 1) + " tokens a second in a batch.\n";
   }
+  const std::string other = plan.split == GroupSplit::kTensors ? "layers" : "tensors";
+  if (plan.other_step_seconds > 0) {
+    text += "estimated for a split by " + other + ": " + decimal(1e3 * plan.other_step_seconds, 2) +
+            " ms a token.\n";
+  } else if (!plan.other_refused.empty()) {
+    text += "a split by " + other + " cannot be: " + plan.other_refused + "\n";
+  }
   return text;
 }
 

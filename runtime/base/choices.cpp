@@ -23,7 +23,7 @@ VKF_CHOICE(Tier, "tier", "baseline", "subgroup", "fp16", "matrix")
 VKF_CHOICE(DeviceClass, "kind of device", "software", "integrated", "discrete", "other")
 VKF_CHOICE(LimitProfile, "limits", "none", "android-2021", "android-2022", "vulkan-minimum",
            "moltenvk", "adreno", "mali", "intel", "amd")
-VKF_CHOICE(GroupSplit, "split", "layers", "tensors")
+VKF_CHOICE(GroupSplit, "split", "layers", "tensors", "fastest")
 VKF_CHOICE(Precision, "precision", "f32", "f16", "reproducible", "int8")
 VKF_CHOICE(WeightFormat, "weights", "stored", "f32", "f16", "bf16", "q8", "q4", "q4m", "q8_0",
            "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4", "q2_k", "q3_k", "q4_k", "q5_k",

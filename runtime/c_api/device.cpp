@@ -218,6 +218,15 @@ vkf_status vkf_device_group_create_divided(const vkf_device* const* devices, siz
   });
 }
 
+vkf_status vkf_device_group_create_fastest(const vkf_device* const* devices, size_t count,
+                                           int32_t lanes, vkf_device_group** group,
+                                           vkf_error* error) {
+  return make_handle(group, error, [&] {
+    const DeviceGroupOptions options{.lanes = lanes, .split = GroupSplit::kFastest};
+    return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
+  });
+}
+
 void vkf_device_group_free(vkf_device_group* group) {
   delete group;
 }

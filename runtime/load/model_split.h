@@ -34,6 +34,7 @@ struct GroupMember {
   std::shared_ptr<VulkanDevice> device;  // null: of another process
   std::string name;
   DeviceSpeed speed = {};
+  DeviceSpeed together = {};       // while all members compute, where they share what computes
   double share = 0;                // of the work, where the caller says it; else 0
   LinkSpeed next = {};             // to the next member
   uint64_t memory = 0;             // bytes that are left
@@ -43,7 +44,7 @@ struct GroupMember {
 struct DeviceGroupState {
   std::vector<GroupMember> members;
   std::shared_ptr<DeviceLink> link;  // null: all members are of this process
-  uint32_t lanes = 1;
+  uint32_t lanes = 0;  // of a batch; 0, before a model is loaded: what suits its split
   GroupSplit split = GroupSplit::kLayers;
 };
 

@@ -184,7 +184,7 @@ Result<DividedPlan> plan_divided(std::span<const SplitPlace> places,
   for (size_t m = 0; m < members.size(); ++m) {
     const GroupMember& member = members[m];
     GroupStage stage{.device = member.name,
-                     .read_rate = member.speed.read_rate,
+                     .read_rate = member.together.read_rate,
                      .link_latency = member.next.latency,
                      .link_rate = member.next.rate};
     std::set<uint32_t> held;
@@ -211,7 +211,7 @@ Result<DividedPlan> plan_divided(std::span<const SplitPlace> places,
                             " bytes; add a device, or use a smaller format of the weights"})};
     }
     if (all > 0) stage.work = work / all;
-    const DeviceSpeed& speed = member.speed;
+    const DeviceSpeed& speed = member.together;
     const double reading = speed.read_rate > 0 ? work / speed.read_rate : 0;
     plan.step = std::max(plan.step, visits * speed.submit + dispatches * speed.launch + reading);
     const double others = static_cast<double>(members.size() - 1);

@@ -33,10 +33,10 @@ Status check_options(size_t members, const DeviceGroupOptions& options) {
     return invalid_argument(message({"[group] got ", options.shares.size(), " shares for ", members,
                                      " devices; give one for each, or none"}));
   }
-  if (options.split == GroupSplit::kTensors && !options.shares.empty()) {
-    return invalid_argument(
-        "[group] shares are given, but a split by tensors divides every layer evenly; omit the "
-        "shares, or split by layers");
+  if (options.split != GroupSplit::kLayers && !options.shares.empty()) {
+    return invalid_argument(message(
+        {"[group] shares are given, but the split is '", choice_name(options.split),
+         "', and one by tensors divides every layer evenly; omit the shares, or split by layers"}));
   }
   for (const double share : options.shares) {
     if (std::isfinite(share) && share > 0) continue;
@@ -59,13 +59,22 @@ Result<GroupMember> member_of_device(const std::shared_ptr<VulkanDevice>& device
   return member;
 }
 
-uint32_t lanes_of(size_t members, const DeviceGroupOptions& options) {
-  if (options.lanes > 0) return static_cast<uint32_t>(options.lanes);
-  return options.split == GroupSplit::kTensors ? 1 : static_cast<uint32_t>(members);
+// The members of one process at the same time, each on its own thread.
+Status measure_together(std::vector<GroupMember>& members) {
+  std::vector<Result<DeviceSpeed>> speeds(members.size(), DeviceSpeed());
+  JobThreads threads(members.size() - 1);
+  const Helpers helpers{[&](std::function<void()> job) { threads.run(std::move(job)); },
+                        members.size() - 1};
+  share_work(helpers, members.size(),
+             [&](size_t m) { speeds[m] = measure_speed(members[m].device); });
+  for (size_t m = 0; m < members.size(); ++m) {
+    VKF_ASSIGN(members[m].together, std::move(speeds[m]));
+  }
+  return {};
 }
 
-// Every member computes what is between the parts of a layer: another driver's roundings would be
-// other values there.
+// Every member computes what is between the parts of a layer: the roundings of another driver would
+// give other values there.
 Status check_alike(const DeviceGroupState& group) {
   if (group.split != GroupSplit::kTensors) return {};
   for (const GroupMember& member : group.members) {
@@ -157,9 +166,10 @@ Result<std::shared_ptr<const DeviceGroupState>> make_group(
     VKF_ASSIGN(GroupMember member, member_of_device(devices[i], i, options));
     group->members.push_back(std::move(member));
   }
-  group->lanes = lanes_of(devices.size(), options);
+  group->lanes = static_cast<uint32_t>(options.lanes);
   group->split = options.split;
   VKF_CHECK(check_alike(*group));
+  if (options.split != GroupSplit::kLayers) VKF_CHECK(measure_together(group->members));
   return std::shared_ptr<const DeviceGroupState>(std::move(group));
 }
 
@@ -180,21 +190,35 @@ Result<std::shared_ptr<const DeviceGroupState>> make_linked_group(
   VKF_ASSIGN(const std::vector<MemberFacts> all, gather(*link, own_facts));
   for (size_t m = 0; m < count; ++m) {
     const MemberFacts& facts = all[m];
-    group->members.push_back({.device = m == link->own() ? own : nullptr,
-                              .name = facts.name.data(),
-                              .speed = facts.speed,
-                              .share = facts.share,
-                              .memory = facts.memory,
-                              .max_storage_range = facts.max_storage_range});
+    group->members.push_back(
+        {.device = m == link->own() ? own : nullptr,
+         .name = facts.name.data(),
+         .speed = facts.speed,
+         .together = facts.speed,  // all measure after one exchange of versions
+         .share = facts.share,
+         .memory = facts.memory,
+         .max_storage_range = facts.max_storage_range});
   }
   for (size_t m = 0; m + 1 < count; ++m) {
     VKF_ASSIGN(group->members[m].next, measure_link(*link, m));
   }
   group->link = std::move(link);
-  group->lanes = lanes_of(count, options);
+  group->lanes = static_cast<uint32_t>(options.lanes);
   group->split = options.split;
   VKF_CHECK(check_alike(*group));
   return std::shared_ptr<const DeviceGroupState>(std::move(group));
+}
+
+Result<std::shared_ptr<const DeviceGroupState>> group_split_by(const DeviceGroupState& group,
+                                                               GroupSplit split) {
+  auto made = std::make_shared<DeviceGroupState>(group);
+  made->split = split;
+  if (made->lanes == 0 && split == GroupSplit::kLayers) {
+    made->lanes = static_cast<uint32_t>(group.members.size());
+  }
+  made->lanes = std::max(made->lanes, 1u);
+  VKF_CHECK(check_alike(*made));
+  return std::shared_ptr<const DeviceGroupState>(std::move(made));
 }
 
 DeviceCaps group_caps(const DeviceGroupState& group) {

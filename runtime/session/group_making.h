@@ -14,6 +14,10 @@ Result<std::shared_ptr<const DeviceGroupState>> make_linked_group(
     std::shared_ptr<VulkanDevice> own, std::shared_ptr<DeviceLink> link,
     const DeviceGroupOptions& options);
 
+// The same members with this split, which is not kFastest; an error where they cannot have it.
+Result<std::shared_ptr<const DeviceGroupState>> group_split_by(const DeviceGroupState& group,
+                                                               GroupSplit split);
+
 // What one device of the group can bind least of: by it the weights are sliced.
 DeviceCaps group_caps(const DeviceGroupState& group);
 

@@ -50,22 +50,57 @@ Status check_divided_precision(Precision precision) {
                               "choose the precision 'f32'"}));
 }
 
-Result<std::shared_ptr<const LoadedModel>> load_split_model(
-    std::shared_ptr<const DeviceGroupState> group, const FileStore& files,
-    const ModelOptions& options) {
-  for (const GroupMember& member : group->members) {
-    if (member.device) VKF_CHECK(prove_precision(member.device, options.precision));
-  }
-  const bool divided = group->split == GroupSplit::kTensors;
+// A model's weights as files have them, and who of a group gets which.
+struct SplitWeights {
+  ModelWeights read;
+  ModelSplit split;
+};
+
+Result<SplitWeights> read_split(const DeviceGroupState& members, GroupSplit wanted,
+                                const FileStore& files, const ModelOptions& options) {
+  VKF_ASSIGN(std::shared_ptr<const DeviceGroupState> group, group_split_by(members, wanted));
+  const bool divided = wanted == GroupSplit::kTensors;
   if (divided) VKF_CHECK(check_divided_precision(options.precision));
   const auto parts = static_cast<int64_t>(divided ? group->members.size() : 1);
   VKF_ASSIGN(ModelWeights read, read_model_weights(group_caps(*group), files, options, parts));
   VKF_CHECK(check_precision(read));
   VKF_CHECK(check_same_model(read, files, *group));
   VKF_ASSIGN(ModelSplit split, plan_split(read, std::move(group)));
-  if (options.planned) options.planned(split.plan);
-  VKF_ASSIGN(std::shared_ptr<LoadedModel> model, LoadedModel::create_split(std::move(split), read));
-  VKF_CHECK(model->upload(read, options));
+  return SplitWeights{std::move(read), std::move(split)};
+}
+
+// Processes come to the same choice: a plan depends on what all of them know of all members.
+Result<SplitWeights> read_fastest(const DeviceGroupState& group, const FileStore& files,
+                                  const ModelOptions& options) {
+  Result<SplitWeights> layers = read_split(group, GroupSplit::kLayers, files, options);
+  Result<SplitWeights> tensors = read_split(group, GroupSplit::kTensors, files, options);
+  if (!layers && !tensors) return layers;
+  const auto step = [](const SplitWeights& one) { return one.split.plan.step_seconds; };
+  const bool divided = !layers || (tensors && step(*tensors) < step(*layers));
+  Result<SplitWeights>& best = divided ? tensors : layers;
+  const Result<SplitWeights>& other = divided ? layers : tensors;
+  GroupPlan& plan = best->split.plan;
+  if (other) {
+    plan.other_step_seconds = step(*other);
+  } else {
+    plan.other_refused = other.error().message;
+  }
+  return std::move(best);
+}
+
+Result<std::shared_ptr<const LoadedModel>> load_split_model(const DeviceGroupState& group,
+                                                            const FileStore& files,
+                                                            const ModelOptions& options) {
+  for (const GroupMember& member : group.members) {
+    if (member.device) VKF_CHECK(prove_precision(member.device, options.precision));
+  }
+  VKF_ASSIGN(SplitWeights found, group.split == GroupSplit::kFastest
+                                     ? read_fastest(group, files, options)
+                                     : read_split(group, group.split, files, options));
+  if (options.planned) options.planned(found.split.plan);
+  VKF_ASSIGN(std::shared_ptr<LoadedModel> model,
+             LoadedModel::create_split(std::move(found.split), found.read));
+  VKF_CHECK(model->upload(found.read, options));
   return std::shared_ptr<const LoadedModel>(std::move(model));
 }
 
@@ -75,7 +110,7 @@ Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevi
                                                       const FileStore& files,
                                                       const ModelOptions& options) {
   if (options.group) {
-    return load_split_model(HandleAccess::impl(*options.group), files, options);
+    return load_split_model(*HandleAccess::impl(*options.group), files, options);
   }
   VKF_CHECK(prove_precision(device, options.precision));
   VKF_ASSIGN(ModelWeights read, read_model_weights(device->caps(), files, options));

@@ -79,7 +79,8 @@ void add_group_options(CLI::App& command, CommonOptions& common) {
       ->group("Device");
   add_choice<GroupSplit>(command, "--split", common.split,
                          "what each of --devices has, or each process of mpirun: some layers, or "
-                         "some heads and feed-forward columns of every layer")
+                         "some heads and feed-forward columns of every layer; fastest: what an "
+                         "estimate says")
       ->group("Device");
 }
 

@@ -51,6 +51,16 @@ for kind in greedy beams; do
   echo "$kind, layers divided by 2 processes: the texts of one"
 done
 
+# An estimate chooses one of the two, and the plan says what the other would take.
+read -ra extra <<<"${runs[greedy]}"
+ranks 2 "$program" generate "$model" --input lines.txt --output out.jsonl "${extra[@]}" --split fastest 2>log.txt ||
+  { cat log.txt; fail "the faster of two splits"; }
+cmp alone.jsonl out.jsonl >/dev/null || { "$program" generate "$model" --input lines.txt --output greedy.jsonl "${extra[@]}" --quiet
+  cmp greedy.jsonl out.jsonl || fail "the faster of two splits gives other texts"; }
+grep -q 'estimated for a split by' log.txt || { cat log.txt; fail "no estimate of the other split"; }
+rm out.jsonl
+grep 'estimated' log.txt
+
 # Every process has a part of the weights, where shares say so.
 ranks 2 "$program" generate "$model" "once" --max-new-tokens 2 --shares 1,1 >out.txt 2>log.txt
 [ "$(grep -c 'bytes of weights' log.txt)" = 2 ] || { cat log.txt; fail "no plan of two processes"; }

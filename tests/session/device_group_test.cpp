@@ -35,14 +35,15 @@ Model split_model(const std::string& name, const DeviceGroupOptions& options) {
 }
 
 // Every layer divided among `members`.
-Result<Model> divided_model(const std::string& name, size_t members, ModelOptions options = {}) {
+Result<Model> divided_model(const std::string& name, size_t members, ModelOptions options = {},
+                            GroupSplit split = GroupSplit::kTensors) {
   std::vector<Device> devices;
   for (size_t i = 0; i < members; ++i) {
     auto device = Device::create(test_device_options());
     if (!device) return device.error();
     devices.push_back(std::move(device).value());
   }
-  const auto group = DeviceGroup::create(devices, {.split = GroupSplit::kTensors});
+  const auto group = DeviceGroup::create(devices, {.split = split});
   if (!group) return group.error();
   options.group = *group;
   return Model::load(devices[0], golden_case(name).path("model"), options);
@@ -250,7 +251,7 @@ TEST_SUITE("cpu") {
     for (GroupMember& member : members) {
       member = {.device = nullptr,
                 .name = "a",
-                .speed = {.read_rate = 100, .launch = 0.1, .submit = 0.5},
+                .together = {.read_rate = 100, .launch = 0.1, .submit = 0.5},
                 .memory = 10000};
     }
     auto plan = plan_divided(places, bytes, members);
@@ -371,6 +372,48 @@ TEST_SUITE("model") {
       CHECK(own.bytes < golden_model("llama-gqa").weight_bytes());
       CHECK(own.bytes > 0);
     }
+  }
+
+  TEST_CASE("the shorter estimate chooses the split, and says what the other takes") {
+    if (!have_test_device()) return;
+    const auto fastest = divided_model("llama-gqa", 2, {}, GroupSplit::kFastest);
+    REQUIRE_MESSAGE(fastest.ok(), fastest.error().message);
+    const GroupPlan& plan = fastest->group_plan();
+    CHECK(plan.split != GroupSplit::kFastest);
+    CHECK(plan.step_seconds > 0);
+    CHECK(plan.other_step_seconds >= plan.step_seconds);
+    const std::string other = plan.split == GroupSplit::kTensors ? "layers" : "tensors";
+    CHECK(group_plan_text(plan).find("estimated for a split by " + other) != std::string::npos);
+    Session alone = make_session(golden_model("llama-gqa")), together = make_session(*fastest);
+    const Rows rows = random_rows(*fastest, 3, 5);
+    const GenerateOptions options = options_for(alone, 1, 8, {});
+    check_equal(generate(together, rows, options), generate(alone, rows, options));
+  }
+
+  TEST_CASE("layers are split where they cannot be divided, and the plan says why") {
+    if (!have_test_device()) return;
+    const auto check_layers = [](const Result<Model>& model, const std::string& reason) {
+      REQUIRE_MESSAGE(model.ok(), model.error().message);
+      const GroupPlan& plan = model->group_plan();
+      CHECK(plan.split == GroupSplit::kLayers);
+      CHECK(plan.other_step_seconds == 0);
+      CHECK(plan.other_refused.find(reason) != std::string::npos);
+      CHECK(group_plan_text(plan).find("a split by tensors cannot be: ") != std::string::npos);
+    };
+    check_layers(divided_model("bloom-alibi", 2, {}, GroupSplit::kFastest), "biases by distance");
+    check_layers(divided_model("llama-gqa", 2, {.precision = Precision::kReproducible},
+                               GroupSplit::kFastest),
+                 "order of sums");
+    const Device& device = *test_device();
+    const auto shares =
+        DeviceGroup::create({device, device}, {.shares = {1, 1}, .split = GroupSplit::kFastest});
+    REQUIRE(!shares.ok());
+    CHECK(shares.error().message.find("'fastest'") != std::string::npos);
+  }
+
+  TEST_CASE("processes choose one split") {
+    if (!have_test_device()) return;
+    generate_at_members(2, {.split = GroupSplit::kFastest});
   }
 
   TEST_CASE("what cannot be divided is refused, with a reason") {

@@ -203,6 +203,9 @@ internal static unsafe class Tests
         using (var group = DeviceGroup.Divided(new[] { device, device }))
         using (var together = new Model(device, Plays, new ModelOptions { Group = group }))
             Check(together.GroupPlan.Contains("part 2 of 2 of every layer"), "plan of divided layers");
+        using (var group = DeviceGroup.Fastest(new[] { device, device }))
+        using (var together = new Model(device, Plays, new ModelOptions { Group = group }))
+            Check(together.GroupPlan.Contains("estimated for a split by"), "plan of the faster split");
         Dictionary<string, byte[]> files = Directory.GetFiles(G2p).ToDictionary(Path.GetFileName, File.ReadAllBytes);
         using (var memory = new Source(files))
         using (var folder = new Source(G2p))

@@ -252,7 +252,9 @@ class Sessions(unittest.TestCase):
         self.assertEqual(ids, found[1])
         with self.assertRaisesRegex(ValueError, "divides every layer evenly"):
             vkformer.DeviceGroup([DEVICE, DEVICE], shares=[1, 1], split="tensors")
-        with self.assertRaisesRegex(ValueError, 'use "layers" or "tensors"'):
+        chosen = vkformer.Model(SPEAR, DEVICE, group=vkformer.DeviceGroup([DEVICE, DEVICE], split="fastest"))
+        self.assertIn("estimated for a split by", chosen.group_plan)
+        with self.assertRaisesRegex(ValueError, 'use "layers", "tensors" or "fastest"'):
             vkformer.DeviceGroup([DEVICE, DEVICE], split="heads")
 
     def test_constraints(self):

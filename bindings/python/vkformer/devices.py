@@ -175,7 +175,8 @@ class DeviceGroup(Handle):
     """Several devices that hold one model together, for Model(group=...): 2 to 64 in the order of the
     layers. `shares` says how the work is shared out, a positive number a device (default: by measured
     speed), `lanes` how many parts of a batch are under way at once (default: as many as devices). With
-    `split` "tensors", devices alike divide the heads and feed-forward columns of every layer evenly."""
+    `split` "tensors", devices alike divide the heads and feed-forward columns of every layer evenly. With
+    "fastest", an estimate chooses one of these when a model is loaded."""
 
     _kind = "vkf_device_group"
 
@@ -184,14 +185,15 @@ class DeviceGroup(Handle):
         from .media import handle_array
         if shares is not None and len(shares) != len(devices):
             raise ValueError(f"[shares] has {len(shares)} numbers for {len(devices)} devices; give one for each.")
-        if split not in ("layers", "tensors"):
-            raise ValueError(f'[split] is "{split}"; use "layers" or "tensors".')
-        if split == "tensors" and shares is not None:
+        makers = {"tensors": "vkf_device_group_create_divided", "fastest": "vkf_device_group_create_fastest"}
+        if split != "layers" and split not in makers:
+            raise ValueError(f'[split] is "{split}"; use "layers", "tensors" or "fastest".')
+        if split in makers and shares is not None:
             raise ValueError("[shares] are given, but a split by tensors divides every layer evenly; omit them.")
         with Keep() as keep:
             handles = handle_array(devices, "vkf_device", keep)
-            if split == "tensors":
-                self._adopt(make("vkf_device_group_create_divided", handles, len(devices), lanes))
+            if split in makers:
+                self._adopt(make(makers[split], handles, len(devices), lanes))
                 return
             numbers = None if shares is None else (ctypes.c_double * max(len(shares), 1))(*shares)
             self._adopt(make("vkf_device_group_create", handles, len(devices), numbers, lanes))

@@ -156,6 +156,11 @@ VKFORMER_API vkf_status vkf_device_group_create(const vkf_device* const* devices
 VKFORMER_API vkf_status vkf_device_group_create_divided(const vkf_device* const* devices,
                                                         size_t count, int32_t lanes,
                                                         vkf_device_group** group, vkf_error* error);
+// Of 2 to 64 devices. When a model is loaded, an estimate chooses one of these two splits, the one
+// that takes less time a token (DeviceGroupOptions::split, kFastest). `lanes`; 0: as suits. [any]
+VKFORMER_API vkf_status vkf_device_group_create_fastest(const vkf_device* const* devices,
+                                                        size_t count, int32_t lanes,
+                                                        vkf_device_group** group, vkf_error* error);
 VKFORMER_API void vkf_device_group_free(vkf_device_group* group);
 
 // The device as chosen, with its clamped limits. [any]

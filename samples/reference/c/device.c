@@ -79,6 +79,22 @@ static int show_divided_group(const vkf_device* device, const char* directory, v
   return ok;
 }
 
+static int show_fastest_group(const vkf_device* device, const char* directory, vkf_error* error) {
+  //! [vkf_device_group_create_fastest]
+  // Lets an estimate choose how two devices share the model.
+  const vkf_device* const members[2] = {device, device};
+  vkf_device_group* group = NULL;
+  vkf_model* model = NULL;
+  vkf_model_options options = {.struct_size = sizeof options};
+  int ok = vkf_device_group_create_fastest(members, 2, 0, &group, error) == VKF_OK;
+  options.group = group;
+  ok = ok && vkf_model_load(device, directory, &options, &model, error) == VKF_OK;
+  vkf_model_free(model);
+  vkf_device_group_free(group);
+  //! [end]
+  return ok;
+}
+
 static int show_profile(vkf_device* device, vkf_task* task, vkf_error* error) {
   //! [vkf_device_start_profile vkf_device_take_profile vkf_device_stop_profile vkf_profile_count]
   //! [vkf_profile_get vkf_profile_free]
@@ -113,7 +129,8 @@ int show_c_device(const c_setting* setting) {
       vkf_task_load(own, directory, "generate", NULL, &task, error) == VKF_OK &&
       show_profile(own, task, error) &&
       show_group(setting->device, path_in(directory, setting->models, "shakespeare"), error) &&
-      show_divided_group(setting->device, directory, error);
+      show_divided_group(setting->device, directory, error) &&
+      show_fastest_group(setting->device, directory, error);
   vkf_task_free(task);
   vkf_device_free(own);
   return ok;
