@@ -13,20 +13,8 @@ class ClassifyJob : public Job {
   explicit ClassifyJob(int top) : top_(top) {}
 
   vkf_status finish(vkf_session* session, vkf_error* error) override {
-    Tensors outputs;
-    auto tensor = sized<vkf_tensor>();
-    if (const vkf_status status = vkf_session_finish(session, made(outputs), error);
-        status != VKF_OK) {
-      return status;
-    }
-    if (const vkf_status status = vkf_tensors_get(outputs.get(), "logits", &tensor, error);
-        status != VKF_OK) {
-      return status;
-    }
-    std::vector<float> logits(static_cast<size_t>(tensor.shape[tensor.rank - 1]));
-    if (const vkf_status status =
-            vkf_tensors_get_floats(outputs.get(), "logits", logits.data(), logits.size(), error);
-        status != VKF_OK) {
+    std::vector<float> logits;
+    if (const vkf_status status = finish_logits(session, logits, error); status != VKF_OK) {
       return status;
     }
     tell_labels(logits);
@@ -244,6 +232,21 @@ class ClassifyTextureJob : public ClassifyJob {
 };
 
 }  // namespace
+
+vkf_status finish_logits(vkf_session* session, std::vector<float>& logits, vkf_error* error) {
+  Tensors outputs;
+  auto tensor = sized<vkf_tensor>();
+  if (const vkf_status status = vkf_session_finish(session, made(outputs), error);
+      status != VKF_OK) {
+    return status;
+  }
+  if (const vkf_status status = vkf_tensors_get(outputs.get(), "logits", &tensor, error);
+      status != VKF_OK) {
+    return status;
+  }
+  logits.resize(static_cast<size_t>(tensor.shape[tensor.rank - 1]));
+  return vkf_tensors_get_floats(outputs.get(), "logits", logits.data(), logits.size(), error);
+}
 
 Variant ClassifierNode::classify_text(const gd::Arguments& given) {
   submit(std::make_shared<ClassifyTextJob>(given[0].as_string(), top_));

@@ -59,7 +59,8 @@ class Error {
   Handle<vkf_error, vkf_error_free> error_;
 };
 
-// Where a call puts a new handle: `made(handle)`.
+// Where a call puts a new handle: `made(handle)`. The handle is set when the full expression ends,
+// so another call of the same expression cannot use it yet.
 template <class T>
 class Made {
  public:

@@ -190,6 +190,21 @@ bool LoadedModel::prompt_token(const std::string& wanted, int64_t& id) const {
   return false;
 }
 
+std::vector<std::pair<std::string, int64_t>> LoadedModel::languages() const {
+  std::vector<std::pair<std::string, int64_t>> languages;
+  for (size_t i = 0; i < info_.prompt_token_count; ++i) {
+    const char* name = nullptr;
+    int64_t id = 0;
+    if (vkf_description_get_prompt_token(description_.get(), i, &name, &id, nullptr) != VKF_OK) {
+      continue;
+    }
+    const std::string token = name;
+    if (!token.starts_with("<|")) continue;
+    languages.emplace_back(token.substr(2, token.size() - 4), id);
+  }
+  return languages;
+}
+
 ModelResource::~ModelResource() {
   Host::get().bury(std::move(loaded_));
 }

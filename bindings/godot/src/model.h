@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gd/classes.h"
@@ -45,6 +46,8 @@ class LoadedModel {
   const std::string& name() const { return settings_.directory; }
   // Ids of the tokens that a decoder can begin with, by name: "<|en|>".
   bool prompt_token(const std::string& name, int64_t& id) const;
+  // Languages that a speech model knows, such as "en", with their tokens.
+  std::vector<std::pair<std::string, int64_t>> languages() const;
 
  private:
   std::string load_now();

@@ -10,6 +10,9 @@
 
 namespace vkf_godot {
 
+// Takes the logits of a pass over one input with one row of them.
+vkf_status finish_logits(vkf_session* session, std::vector<float>& logits, vkf_error* error);
+
 class EmbeddingNode : public ModelNode {
  public:
   static std::unique_ptr<gd::Class> register_class();

@@ -130,6 +130,7 @@ vkf_status TextJob::start(vkf_session* session, vkf_error* error) {
   }
   vkf_choice_options choice =
       options.choice != nullptr ? *options.choice : sized<vkf_choice_options>();
+  change(options);
   const bool decoder = model().is_decoder();
   start_tokens_ = decoder ? prompt_ids_.size() : std::max<size_t>(1, options.decoder_prompt.count);
   if (settings_.max_new_tokens > 0) {
@@ -164,7 +165,6 @@ vkf_status TextJob::start(vkf_session* session, vkf_error* error) {
     options.on_token_user = this;
   }
   options.constraint = constraint_.get();
-  change(options);
   return vkf_session_start_generation(session, inputs_.get(), &options, error);
 }
 
