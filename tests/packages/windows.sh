@@ -14,7 +14,7 @@ export WINEDEBUG=-all WINEPREFIX=$PWD/build/cross/windows/wine
 mkdir "$work/zip"
 python3 -m zipfile -e "$packages"/vkformer-*-Windows-x86_64.zip "$work/zip"
 prefix=$(echo "$work"/zip/vkformer-*)
-for file in bin/libvkformer.dll bin/libvkformer_conformance.dll lib/libvkformer.dll.a include/vkformer/vkformer.h \
+for file in bin/libvkformer.dll lib/libvkformer.dll.a lib/libvkformer_conformance.a include/vkformer/vkformer.h \
   share/doc/libvkformer0/copyright; do
   [ -f "$prefix/$file" ] || fail "the zip has no [$file]."
 done
