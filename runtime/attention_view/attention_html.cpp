@@ -17,7 +17,7 @@ namespace {
 
 using std::to_string;
 
-// A weight is a byte of 0 to 254, in steps of the head's largest; 255 is no number.
+// A weight is a byte of 0 to 254, in steps of the head's largest; 255 is not a number.
 constexpr float kSteps = 254.0f;
 constexpr uint8_t kNotFinite = 255;
 constexpr uint32_t kReplacement = 0xFFFD;

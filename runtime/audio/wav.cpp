@@ -80,9 +80,10 @@ Result<Format> parse_format(Bytes chunk, const std::string& name) {
     }
     kind = read_16(chunk, 24);
     if (std::memcmp(chunk.data() + 26, kSubformatTail.data(), kSubformatTail.size()) != 0) {
-      return unsupported(message({"[", name,
-                                  "] The WAV file has a subformat that is no number; convert it to "
-                                  "PCM or float samples."}));
+      return unsupported(
+          message({"[", name,
+                   "] The WAV file has a subformat that is not a number; convert it to "
+                   "PCM or float samples."}));
     }
   }
   if (kind != kFormatPcm && kind != kFormatFloat) {
@@ -192,7 +193,7 @@ Result<WavSound> decode_wav(std::span<const std::byte> bytes, const std::string&
   if (data.size() % frame_bytes != 0) {
     return invalid_file(
         message({"[", name, "] The data chunk of the WAV file has ", data.size(),
-                 " bytes, which is no multiple of the ", frame_bytes,
+                 " bytes, which is not a multiple of the ", frame_bytes,
                  " that one sample of every channel takes; the file was cut short."}));
   }
   WavSound sound;
@@ -254,7 +255,7 @@ Result<std::vector<std::byte>> encode_wav_file(std::span<const float> samples,
   append(out, data, 4);
   for (size_t i = 0; i < samples.size(); ++i) {
     if (samples[i] != samples[i]) {
-      return invalid_argument(message({"[samples] are no number at ", i, "."}));
+      return invalid_argument(message({"[samples] hold a value that is not a number at ", i, "."}));
     }
     const float value = std::clamp(samples[i], -1.0f, 1.0f) * 32767.0f;
     append(out, static_cast<uint32_t>(std::lround(value)), 2);

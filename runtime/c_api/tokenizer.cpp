@@ -184,7 +184,7 @@ vkf_status vkf_tokenizer_token_to_id(const vkf_tokenizer* tokenizer, const char*
   return guard(error, [&] {
     need_all({{tokenizer, "tokenizer"}, {token, "token"}, {id, "id"}});
     const std::optional<TokenId> found = tokenizer->tokenizer->token_to_id(token);
-    if (!found) refuse(not_found(message({"[", token, "] is no token of this tokenizer."})));
+    if (!found) refuse(not_found(message({"[", token, "] is not a token of this tokenizer."})));
     *id = *found;
   });
 }

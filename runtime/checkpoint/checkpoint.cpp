@@ -114,7 +114,7 @@ Status Checkpoint::add_store(const FileStore& files) {
     VKF_ASSIGN(const std::string only, only_file(files));
     VKF_CHECK(add_file(files.open(only)));
   }
-  // A configuration that is no JSON is the family's to refuse.
+  // A configuration that is not JSON is the family's to refuse.
   QuantizationMethod method;
   if (files.has("config.json")) {
     if (const auto config = JsonConfig::load_from(files, "config.json")) {

@@ -274,7 +274,7 @@ Status check_tensors(std::vector<Described>& found, uint64_t data_bytes, uint64_
     if (one.offset % alignment != 0) {
       return invalid_file(
           message({what, " starts at byte ", one.offset,
-                   " of the data, which is no multiple of the alignment ", alignment, "."}));
+                   " of the data, which is not a multiple of the alignment ", alignment, "."}));
     }
     if (one.offset > data_bytes || one.bytes > data_bytes - one.offset) {
       return invalid_file(message({what, " spans ", one.bytes, " bytes from byte ", one.offset,

@@ -111,7 +111,7 @@ Status AdapterReader::add_module(const std::string& name, const TensorView& down
   if (up == nullptr) return lacks(name, "B");
   if (!name.ends_with(kWeightEnding)) {
     return invalid_file(message({bracketed(name), " in ", out_.label,
-                                 " is no matrix of weights, but adapters change those alone."}));
+                                 " is not a matrix of weights, but adapters change those alone."}));
   }
   AdapterModule module{.module = name.substr(0, name.size() - kWeightEnding.size()),
                        .down = down,

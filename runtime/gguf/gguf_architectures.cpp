@@ -375,7 +375,7 @@ Status add_state(const GgufMetadata& m, const StateKeys& keys, Json& config) {
   if (inner % heads != 0) {
     return m.refused("ssm.time_step_rank",
                      message({"as ", heads, " heads, but [", m.key("ssm.inner_size"), "] is ",
-                              inner, ", which is no multiple of it."}));
+                              inner, ", which is not a multiple of it."}));
   }
   config[keys.heads] = heads;
   config[keys.head_width] = inner / heads;

@@ -236,7 +236,7 @@ Status VocabularyWriter::put_sentence_piece() {
     const auto [left, right] = merge_of(merges.at(rank));
     const auto id = id_of(left + right);
     if (!id)
-      return refused(message({"merges to ", bracketed(left + right), ", which is no token"}));
+      return refused(message({"merges to ", bracketed(left + right), ", which is not a token"}));
     tokens_[static_cast<size_t>(*id)].score = -static_cast<float>(rank);
   }
   for (WrittenToken& token : tokens_) {
@@ -282,7 +282,7 @@ Status VocabularyWriter::put_unigram() {
     const std::string type = type_name(step);
     if (type == "Precompiled") {
       const auto bytes = bytes_of_base64(step.at("precompiled_charsmap").get<std::string>());
-      if (!bytes) return refused("has a precompiled_charsmap that is no base64");
+      if (!bytes) return refused("has a precompiled_charsmap that is not base64");
       map = *bytes;
     } else if (type == "Replace" && step.at("pattern") == Json{{"Regex", " {2,}"}}) {
       trims = true;

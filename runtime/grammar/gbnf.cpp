@@ -51,7 +51,7 @@ class GbnfParser {
     const auto found = indices_.find(root);
     if (found == indices_.end()) {
       return invalid_argument(
-          message({"[", root, "] is no rule of the grammar, which has ", tree_.rules.size(),
+          message({"[", root, "] is not a rule of the grammar, which has ", tree_.rules.size(),
                    " rules; the whole text must match one of this name."}));
     }
     tree_.root = found->second;

@@ -401,7 +401,7 @@ Result<JsonTypes> SchemaMerger::types_of(const SchemaPlace& place) const {
           kStringType, kArrayType,   kObjectType};
       const auto found = std::find(kNames.begin(), kNames.end(), name.text);
       if (found == kNames.end()) {
-        return place.malformed("type", "is '" + name.text + "', which is no JSON type.");
+        return place.malformed("type", "is '" + name.text + "', which is not a JSON type.");
       }
       types |= kBits[static_cast<size_t>(found - kNames.begin())];
     }

@@ -129,7 +129,7 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& name
   using nlohmann::json;
   if (is_too_deep(text)) {
     return invalid_file(message({"[", name, "] nests deeper than the limit of ", kMaxDepth,
-                                 " levels; it is no tokenizer file."}));
+                                 " levels; it is not a tokenizer file."}));
   }
   try {
     return json::parse(text.begin(), text.end());

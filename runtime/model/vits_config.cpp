@@ -143,7 +143,7 @@ Status read_vocoder(const JsonConfig& config, HifiGan& v) {
   VKF_ASSIGN(const double slope, config.get_double_or("leaky_relu_slope", 0.1));
   v.slope = static_cast<float>(slope);
   if (std::isfinite(v.slope)) return {};
-  return bad_value(config, "leaky_relu_slope", message({"is ", slope, ", which is no number."}));
+  return bad_value(config, "leaky_relu_slope", message({"is ", slope, ", which is not a number."}));
 }
 
 Status read_durations(const JsonConfig& config, VitsConfig& c) {

@@ -108,7 +108,7 @@ Result<TensorId> add_additive_attention(Graph& graph, const AdditiveAttentionInp
   if (graph.is_step() != (inputs.state != kNoTensor)) {
     return op_error(OpId::k_additive_attention,
                     graph.is_step() ? "a decoding step needs its state; none was given"
-                                    : "a state was given, but the graph is no decoding step");
+                                    : "a state was given, but the graph is not a decoding step");
   }
   Node node = make_node<OpId::k_additive_attention>(
       attrs, "A=" + std::to_string(attrs.width) + " S=" + std::to_string(kv.shape[1]));

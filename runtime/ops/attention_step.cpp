@@ -251,7 +251,7 @@ Result<TensorId> add_attention_step(Graph& graph, const AttentionStepInputs& inp
                                     const AttentionStepAttrs& attrs) {
   if (!graph.is_step()) {
     return op_error(OpId::k_attention,
-                    "add_attention_step was called on a graph that is no decoding step; use "
+                    "add_attention_step was called on a graph that is not a decoding step; use "
                     "add_attention");
   }
   const TensorDesc* aux = inputs.aux == kNoTensor ? nullptr : &graph.tensor(inputs.aux);

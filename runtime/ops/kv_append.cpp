@@ -57,7 +57,7 @@ Status add_kv_append(Graph& graph, TensorId x, TensorId state, TensorId cache,
     return op_error(OpId::k_kv_append,
                     graph.is_step()
                         ? "x is a prompt, but the graph is a decoding step"
-                        : "x is a row for every slot, but the graph is no decoding step");
+                        : "x is a row for every slot, but the graph is not a decoding step");
   }
   Node node = make_node<OpId::k_kv_append>(
       attrs, "k=" + std::to_string(attrs.k_offset) + "+" + std::to_string(attrs.k_width) +

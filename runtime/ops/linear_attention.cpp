@@ -217,7 +217,7 @@ Result<TensorId> add_linear_attention_step(Graph& graph, const LinearStepInputs&
                                            const LinearStepAttrs& attrs) {
   if (!graph.is_step()) {
     return op_error(OpId::k_linear_attention,
-                    "add_linear_attention_step was called on a graph that is no decoding "
+                    "add_linear_attention_step was called on a graph that is not a decoding "
                     "step; use add_linear_attention");
   }
   VKF_ASSIGN(TensorDesc out,

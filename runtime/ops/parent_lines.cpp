@@ -10,7 +10,8 @@ namespace vkformer {
 Result<TensorId> add_parent_lines(Graph& graph, TensorId ancestry, TensorId state,
                                   const ParentLinesAttrs& attrs) {
   if (!graph.is_step()) {
-    return op_error(OpId::k_parent_lines, "the graph is no decoding step, which alone has parents");
+    return op_error(OpId::k_parent_lines,
+                    "the graph is not a decoding step, which alone has parents");
   }
   if (attrs.lines < 2 || attrs.beams < 1) {
     return op_error(OpId::k_parent_lines,
@@ -38,8 +39,9 @@ Result<TensorId> add_parent_lines(Graph& graph, TensorId ancestry, TensorId stat
 Status check_state_tensors(OpId op, const Graph& graph, const TensorDesc& x,
                            const StateTensors& tensors) {
   if (!graph.is_step() && x.shape.size() != 3) {
-    return op_error(op, message({"x has shape ", shape_text(x.shape),
-                                 ", but must be (B, T, W) where the graph is no decoding step"}));
+    return op_error(op,
+                    message({"x has shape ", shape_text(x.shape),
+                             ", but must be (B, T, W) where the graph is not a decoding step"}));
   }
   const bool has_states = tensors.states != kNoTensor;
   const bool lacks_parents = graph.is_step() && (!has_states || tensors.parents == kNoTensor);

@@ -67,7 +67,7 @@ Result<TensorId> add_rotary_append(Graph& graph, const RotaryAppendInputs& in,
                                    const RotaryAppendAttrs& a) {
   if (!graph.is_step()) {
     return op_error(OpId::k_rotary_append,
-                    "the graph is no decoding step; use rotary and kv_append");
+                    "the graph is not a decoding step; use rotary and kv_append");
   }
   VKF_ASSIGN(TensorDesc out,
              check_rotary_append(graph.tensor(in.x), graph.tensor(in.table), graph.tensor(in.state),

@@ -28,7 +28,7 @@ Result<Language> find_language(const TaskModel& task, const std::string& name) {
   }
   return invalid_argument(
       message({"[language] '", name,
-               "' is no language of this model's tokenizer; name one of its language "
+               "' is not a language of this model's tokenizer; name one of its language "
                "tokens, such as de, __de__, de_DE or deu_Latn"}));
 }
 

@@ -224,7 +224,7 @@ Result<std::string> vocabulary_and_merges_json(const FileStore& files,
   VKF_ASSIGN(const BytePairClass kind, find_class(settings));
   VKF_ASSIGN(Json vocabulary, read_json_file(files, "vocab.json"));
   const std::string label = files.label_of("vocab.json");
-  if (!vocabulary.is_object()) return file_error(label, "is no JSON object of ids");
+  if (!vocabulary.is_object()) return file_error(label, "is not a JSON object of ids");
   std::vector<AddedToken> added;
   AroundText around;
   around.twice_between = kind.surrounds;

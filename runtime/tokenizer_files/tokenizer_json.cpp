@@ -78,7 +78,7 @@ Result<Json> read_json_file(const FileStore& files, const std::string& name) {
   Json json = Json::parse(text, watch, false);
   if (!json.is_discarded() && !too_deep) return json;
   return invalid_file(
-      message({"File [", files.label_of(name), "] is no JSON of at most ", kDeepest, " levels."}));
+      message({"File [", files.label_of(name), "] is not JSON of at most ", kDeepest, " levels."}));
 }
 
 Result<TokenizerSettings> read_tokenizer_settings(const FileStore& files) {
@@ -87,7 +87,7 @@ Result<TokenizerSettings> read_tokenizer_settings(const FileStore& files) {
   if (!files.has(kName)) return settings;
   VKF_ASSIGN(settings.config, read_json_file(files, kName));
   if (!settings.config.is_object()) {
-    return invalid_file(message({"File [", settings.label, "] is no JSON object."}));
+    return invalid_file(message({"File [", settings.label, "] is not a JSON object."}));
   }
   settings.kind = settings.text("tokenizer_class", "");
   if (settings.kind.ends_with("Fast")) settings.kind.resize(settings.kind.size() - 4);

@@ -188,7 +188,7 @@ Status Merger::add(const ScaledAdapter& adapter) {
     const TensorView& base = checkpoint_.unmerged(name);
     if (!holds_floats(base) || base.shape.size() < 2 || element_count(base.shape) == 0) {
       return invalid_file(message({where, " changes ", bracketed(name), " of shape ",
-                                   shape_text(base.shape), ", which is no matrix of floats."}));
+                                   shape_text(base.shape), ", which is not a matrix of floats."}));
     }
     Merged& merged = merged_[name];
     if (adapter.scale == 0) continue;

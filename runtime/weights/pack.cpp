@@ -214,7 +214,7 @@ Status pack_blocks(const PackingMatrix& matrix, size_t column, std::span<std::by
     for (float& value : some) value *= scale;
     if (!fits_blocks(some, weight.format)) {
       return unsupported(
-          message({"[", weight.row.name, "] holds a weight that is no number below ",
+          message({"[", weight.row.name, "] holds a weight that is not a number below ",
                    block_limit(weight.format), ", which ", format_name(weight.format),
                    " cannot store; load the model with f32 weights"}));
     }

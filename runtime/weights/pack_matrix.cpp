@@ -54,7 +54,7 @@ Status pack_in_blocks(const MatrixView& matrix, MatrixFormat format, std::span<u
       for (size_t i = 0; i < some.size(); ++i) some[i] = matrix.at(first + i, column);
       if (!fits_blocks(some, format)) {
         return unsupported(
-            message({"[weights] hold a value that is no number below ", block_limit(format),
+            message({"[weights] hold a value that is not a number below ", block_limit(format),
                      ", which ", format_name(format), " cannot store; use f32 weights"}));
       }
       store_quantized(std::as_writable_bytes(words), {column, first / kBlockSteps, k}, some,

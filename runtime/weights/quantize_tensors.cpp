@@ -129,7 +129,7 @@ Result<Parts> quantized(const Matrix& m, MatrixFormat format) {
       const std::span<const float> some(values.data(), count);
       if (!fits_blocks(some, format)) {
         return unsupported(
-            message({"[", m.name, "] holds a weight that is no number below 1e38, which ",
+            message({"[", m.name, "] holds a weight that is not a number below 1e38, which ",
                      format_name(format), " cannot store; choose bf16"}));
       }
       store_values(m, format, {column, first, count}, quantize_block(some, format), parts);

@@ -319,7 +319,7 @@ Result<BenchModel> open_bench_model(const std::string& name) {
     for (const ModelShape& shape : model_shapes()) shapes.emplace_back(shape.name);
     const std::string nearest = nearest_name(name, shapes);
     std::string text = folder.error().message;
-    if (!nearest.empty()) text = "[" + name + "] is no model; did you mean " + nearest + "?";
+    if (!nearest.empty()) text = "[" + name + "] is not a model; did you mean " + nearest + "?";
     text += " Shapes with random weights are:";
     for (const std::string& shape : shapes) text += " " + shape;
     return Error{ErrorCode::kNotFound, text + "."};

@@ -152,7 +152,7 @@ Status Chat::answer() {
   if (!quiet_) {
     print_message(clock.report(found.ids.size()) + ", " +
                   std::to_string(generator_.counters().reused_tokens) +
-                  " tokens of the prompt kept");
+                  " prompt tokens from the cache");
   }
   messages_.push_back({"assistant", std::move(found.text), {}});
   return {};
@@ -272,7 +272,7 @@ Result<bool> Chat::command(const std::string& name, const std::string& rest) {
   } else if (name == "/help") {
     std::fputs(kCommands, stdout);
   } else {
-    return Error{ErrorCode::kInvalidArgument, "[" + name + "] is no command; /help lists them."};
+    return Error{ErrorCode::kInvalidArgument, "[" + name + "] is not a command; /help lists them."};
   }
   return true;
 }

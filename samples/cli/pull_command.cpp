@@ -54,9 +54,10 @@ int show_offline(const CommonOptions& common, const HubName& name, const std::st
 int run_pull(const CommonOptions& common, const PullOptions& options) {
   const std::optional<HubName> name = parse_hub_name(options.name);
   if (!name) {
-    return report_usage("[" + options.name +
-                        "] is no model of a hub; give OWNER/NAME, or OWNER/NAME:FILE for one file, "
-                        "such as HuggingFaceTB/SmolLM2-135M-Instruct.");
+    return report_usage(
+        "[" + options.name +
+        "] is not a model of a hub; give OWNER/NAME, or OWNER/NAME:FILE for one file, "
+        "such as HuggingFaceTB/SmolLM2-135M-Instruct.");
   }
   if (!is_inner_file_name(options.revision)) {
     return report_usage("[--revision] is '" + options.revision +

@@ -131,7 +131,7 @@ class Server {
     Json fields = parse_json(line);
     if (!fields.is_object()) {
       refuse(nullptr,
-             {ErrorCode::kInvalidArgument, "[line] is no JSON object: " + line.substr(0, 80)});
+             {ErrorCode::kInvalidArgument, "[line] is not a JSON object: " + line.substr(0, 80)});
     } else if (fields.contains("cancel")) {
       cancel(fields["cancel"]);
     } else {

@@ -36,7 +36,7 @@ std::string commands_with(const CLI::App& app, const std::string& option) {
 std::string unknown_option(const CLI::App& app, const CLI::App& command, const std::string& path,
                            const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  std::string text = "[" + name + "] is no option of `" + path + "`";
+  std::string text = "[" + name + "] is not an option of `" + path + "`";
   // A single dash before a long name is a typing error, too.
   const std::string typed = name.size() > 2 && name[1] != '-' ? "-" + name : name;
   const std::string nearest = nearest_name(typed, option_names(command));
@@ -59,7 +59,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
 }
 
 std::string unknown_command(const CLI::App& app, const std::string& path, const std::string& name) {
-  const std::string text = "[" + name + "] is no command of `" + path + "`";
+  const std::string text = "[" + name + "] is not a command of `" + path + "`";
   const std::string nearest = nearest_name(name, command_names(app));
   if (nearest.empty()) return text + "." + help_hint(path);
   return text + "; did you mean `" + path + " " + nearest + "`?" + help_hint(path);

@@ -75,7 +75,7 @@ TEST_SUITE("cpu") {
     CHECK(contains(rate.error().message, "[sampling_rate] is 0"));
     const auto nan = encode_wav_file(Samples{0.0f, std::nanf("")}, 8000);
     REQUIRE_FALSE(nan.ok());
-    CHECK(contains(nan.error().message, "no number at 1"));
+    CHECK(contains(nan.error().message, "not a number at 1"));
     const TempDir directory;
     const Sound written{samples, 16000};
     REQUIRE(save_wav(directory.file("a.wav"), written).ok());

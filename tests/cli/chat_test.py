@@ -85,14 +85,14 @@ class ChatTest(unittest.TestCase):
     def test_the_rate_is_seen_and_what_was_said_is_not_read_again(self):
         reports = [line for line in self.chat("One", "Two").stderr.splitlines() if "tokens/s" in line]
         self.assertEqual(len(reports), 2, reports)
-        kept = [int(re.search(r"(\d+) tokens of the prompt kept", line).group(1))
+        kept = [int(re.search(r"(\d+) prompt tokens from the cache", line).group(1))
                 for line in reports]
         self.assertEqual(kept[0], 0)
         self.assertGreater(kept[1], len("<user>One\n<assistant>"))
         self.assertEqual(self.chat("One", options=["--quiet"]).stderr, "")
 
     def test_mistakes_are_told_and_the_conversation_goes_on(self):
-        for line, part in (("/dance", "[/dance] is no command"), ("/undo", "nothing was said yet"),
+        for line, part in (("/dance", "[/dance] is not a command"), ("/undo", "nothing was said yet"),
                            ("/retry", "nothing was said yet"), ("/edit", "lacks the new message"),
                            ("/save", "lacks a file"), ("/load " + self.path("absent"), "absent"),
                            ("x" * 5000, "tokens")):

@@ -82,7 +82,7 @@ class Program:
         if not words or re.match(r"[-\[<.0-9]", words[0]) or words[0] in PLACEHOLDERS:
             return ""
         if words[0] not in subcommands:
-            return f"[{words[0]}] is no command"
+            return f"[{words[0]}] is not a command"
         path = [words[0]]
         own, options = self.help_of(*path)
         names = set(options)
@@ -93,7 +93,7 @@ class Program:
                 break
             name = word.partition("=")[0]
             if re.fullmatch(r"--[a-z][\w-]*", name) and name not in names:
-                return f"[{name}] is no option of `vkformer {words[0]}`"
+                return f"[{name}] is not an option of `vkformer {words[0]}`"
         return ""
 
 

@@ -55,7 +55,7 @@ class MistakesTest(unittest.TestCase):
 class CommandLineTest(MistakesTest):
     def test_commands(self):
         text = self.said(2, "generat", "x")
-        self.assertIn("[generat] is no command of `vkformer`", text)
+        self.assertIn("[generat] is not a command of `vkformer`", text)
         self.assertIn("did you mean `vkformer generate`?", text)
         self.assertIn("did you mean `vkformer classify`?", self.said(2, "clasify", "x"))
         self.assertIn("did you mean `vkformer bench models`?", self.said(2, "bench", "modles"))
@@ -67,7 +67,7 @@ class CommandLineTest(MistakesTest):
 
     def test_options(self):
         text = self.said(2, "generate", model("g2p-en"), "x", "--temprature", "0.8")
-        self.assertIn("[--temprature] is no option of `vkformer generate`", text)
+        self.assertIn("[--temprature] is not an option of `vkformer generate`", text)
         self.assertIn("did you mean --temperature?", text)
         self.assertIn("`vkformer generate --help`", text)
         self.assertIn("--temperature?", self.said(2, "generate", "M", "x", "--temprature=0.8"))

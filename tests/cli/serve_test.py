@@ -269,7 +269,7 @@ class ServeTest(unittest.TestCase):
                  {"cancel": "nobody"}, request("good", "x", 2), ""]
         events = self.serve(lines, "--capacity", "32")
         refused = [e["error"] for e in events if e["event"] == "refused"]
-        for words in ("[line] is no JSON object: nonsense", "[text] or [ids] or [messages] must be given",
+        for words in ("[line] is not a JSON object: nonsense", "[text] or [ids] or [messages] must be given",
                       "[text] must be a text", "[id] must name the request",
                       "[colour] is no field", "[max_new_tokens] must be a whole number",
                       "a row of this batch has room for 32", "[prompt] names the token 999",

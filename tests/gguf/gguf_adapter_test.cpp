@@ -244,7 +244,7 @@ TEST_SUITE("cpu") {
     CHECK(contains(error_of(vector), "they must be floats (r, K) and (N, r)"));
   }
 
-  TEST_CASE("gguf adapter: an adapter is no model, and a directory may hold adapter.gguf") {
+  TEST_CASE("gguf adapter: an adapter is not a model, and a directory may hold adapter.gguf") {
     const BaseModel base;
     const TempDir dir;
     GgufSample sample = lora_sample();

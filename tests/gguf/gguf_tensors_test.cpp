@@ -59,7 +59,7 @@ TEST_SUITE("cpu") {
     CHECK(model_rows(GgufUse::kPlain, 0, 0, 3) == std::vector<size_t>{0, 1, 2});
   }
 
-  TEST_CASE("gguf tensors: rows that are no whole heads are refused") {
+  TEST_CASE("gguf tensors: rows that are not whole heads are refused") {
     for (const auto& [heads, kv_heads, rows] :
          {std::tuple{4, 2, 15}, {4, 3, 20}, {4, 0, 16}, {0, 0, 16}, {2, 4, 20}}) {
       CAPTURE(rows);

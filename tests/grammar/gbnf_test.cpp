@@ -110,8 +110,8 @@ root ::= "a" [b-d]+ ("x" | "yz")? [^0-9\]]{2} .{1,2} # another
   }
 
   TEST_CASE("gbnf: impossible grammars are refused by a sentence") {
-    check_error("", "[root] is no rule");
-    check_error("start ::= \"a\"", "[root] is no rule");
+    check_error("", "[root] is not a rule");
+    check_error("start ::= \"a\"", "[root] is not a rule");
     check_error("root ::= \"a\" root", "[root] (line 1, column 1) can never end");
     check_error("root ::= \"a\" | b\nb ::= c\nc ::= b \"x\"",
                 "[b] (line 2, column 1) can never end");

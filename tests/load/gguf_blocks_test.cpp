@@ -235,7 +235,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("gguf blocks: a scale that is no number is refused by the weight's name") {
+  TEST_CASE("gguf blocks: a scale that is not a number is refused by the weight's name") {
     if (!have_test_device()) return;
     const test::TempDir dir;
     std::string text = mixed_llama({{kQ4K, kQ4K, kQ4K, kQ4K, kQ4K, kQ4K, kQ4K}}, kQ6K);

@@ -74,7 +74,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("kv_append keeps large values finite, and what is no number visible") {
+  TEST_CASE("kv_append keeps large values finite, and what is not a number visible") {
     std::vector<float> values(64, 1.0f);
     values[0] = 70000.0f;
     values[1] = -1e30f;

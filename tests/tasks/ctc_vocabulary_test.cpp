@@ -102,7 +102,7 @@ TEST_SUITE("cpu") {
     CHECK(decode_frames(**tokenizer, 4, std::vector<TokenId>{4, 4})->words.empty());
   }
 
-  TEST_CASE("ctc: what is no vocabulary is refused") {
+  TEST_CASE("ctc: what is not a vocabulary is refused") {
     const CtcSettings settings = settings_of_test();
     check_vocabulary_refused("[1]", settings, {"vocab.json", "object"});
     check_vocabulary_refused("{", settings, {"vocab.json"});

@@ -191,7 +191,7 @@ TEST_SUITE("cpu") {
     CHECK(made.error().message.find("pre_tokenizer.add_prefix_space]") != std::string::npos);
   }
 
-  TEST_CASE("byte level decoder: bytes that are no UTF-8") {
+  TEST_CASE("byte level decoder: bytes that are not UTF-8") {
     const std::string decoder = R"({"type": "ByteLevel"})";
     const auto text = [](std::initializer_list<int> bytes) {
       std::u32string chars;

@@ -610,11 +610,11 @@ def load(files: Any, device: Device | None = None, *, progress: Progress | None 
     'AH0 T EH1 N SH AH0 N'
     """
     split_options("load()", options, task="vkf_task_options", model="vkf_model_options",
-                  session="vkf_session_options")  # what is no option is an error here
+                  session="vkf_session_options")  # what is not an option is an error here
     if isinstance(files, (str, os.PathLike)):
         from .models import describe
         pipeline = Pipeline(files, device, progress, options)
-        pipeline._made["info"] = describe(files)  # what is no model is an error here
+        pipeline._made["info"] = describe(files)  # what is not a model is an error here
         return pipeline
     return Pipeline(files, device, progress, options)
 
