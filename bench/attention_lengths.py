@@ -5,10 +5,10 @@
                                        [--output FILE.json] [-- DEVICE OPTIONS]
     bench/attention_lengths.py draw FILE.json --plot docs/attention_lengths.svg [--text FILE.md]
 
-measure runs `vkformer op` for each strategy and length: median time of three runs (of one where they take long), device memory
-beyond the inputs and outputs, and the flops of the plan. One item, two heads of width 64, self-attention.
-draw fits time and memory to a power of the length from 4,096 tokens on, finds where each strategy
-overtakes plain attention, and plots both (needs python3-matplotlib).
+measure runs `vkformer op` for each strategy and length. It measures the median time of three runs (of one where they
+take long) and device memory beyond the inputs and outputs. It has the flops of the plan, too. One item, two heads of
+width 64, self-attention. draw fits time and memory to a power of the length from 4,096 tokens on. It finds where each
+strategy overtakes plain attention, and plots both (needs python3-matplotlib).
 """
 
 import argparse

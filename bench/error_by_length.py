@@ -5,9 +5,8 @@
     bench/error_by_length.py build/release/bin/vkformer --lengths 64 4096 --precision f16 -- --tier baseline
 
 Inputs are normal with mean 0.25, rounded to f32. The reference is in double with exact sums
-(math.fsum). An error is the largest difference of an output over the largest value of its row, in
-units of 2^-24, the rounding error of one f32; a length that the device refuses says so on stderr.
-Standard library only.
+(math.fsum). An error is the largest difference of an output over the largest value of its row. Its unit is 2^-24, the
+rounding error of one f32. A length that the device refuses says so on stderr. Standard library only.
 """
 import argparse
 import array

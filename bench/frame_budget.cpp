@@ -1,13 +1,13 @@
-// How well slices keep to a budget of GPU time, and what they cost the calling thread: a pass and a
-// generation, frame by frame, with a fixed reference pass between the frames that shows how steady
+// How well slices keep to a budget of GPU time, and what they cost the calling thread. It runs a
+// pass and a generation, frame by frame. A fixed reference pass between the frames shows how steady
 // the machine itself is.
 //
 //   vkformer_frame_budget MODEL REFERENCE_MODEL [FRAMES] [TOKENS] [NEW_TOKENS] > report.json
 //
 // Both models read tokens, TOKENS of them (32); MODEL's pass is measured, and with NEW_TOKENS (24)
 // above 0 its generation. The reference should take about a millisecond. "first" is of a device
-// that has kept nothing: the longest calls until the first result, and frames until slices fill 0.6
-// of their budget.
+// that has kept nothing. It has the longest calls until the first result, and frames until slices
+// fill 0.6 of their budget.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -6,14 +6,13 @@
     bench/gpu_session.py --program build/release/bin/vkformer --small    # proves the script: minutes
                                                                          # on a software device
 
-Every row is vkformer's median next to PyTorch's, taken right after each other: matrix products in f16
-and bf16 (cuBLAS), attention (scaled_dot_product_attention), BERT-base and GPT-2 (compiled where
-torch.compile works), decoding against the copy bandwidth, matrix products against the rate of a
-register-only shader; then what `bench models` says of whole models, and the digest of `fingerprint`,
-which must be the one of every other device. Where nvidia-smi is, each row has the highest clock of the
-multiprocessors that was seen meanwhile. Without PyTorch, or CUDA, its column says so. The report is two
-files in bench/results/, Markdown and JSON of one name, with driver and date. What no time is left for is
-listed as such.
+Every row is vkformer's median next to PyTorch's, taken right after each other. Rows are matrix products in f16 and bf16
+(cuBLAS), attention (scaled_dot_product_attention), and BERT-base and GPT-2 (compiled where torch.compile works).
+Decoding is held against the copy bandwidth, and matrix products against the rate of a register-only shader. Then follow
+what `bench models` says of whole models, and the digest of `fingerprint`. That must be the one of every other device.
+Where nvidia-smi is, each row has the highest clock of the multiprocessors that was seen meanwhile. Without PyTorch, or
+CUDA, its column says so. The report is two files in bench/results/, Markdown and JSON of one name, with driver and
+date. What no time is left for is listed as such.
 """
 import argparse
 import datetime

@@ -4,9 +4,10 @@
     bench/plot_benchmarks.py REPORT.json [REPORT.json ...] [--plot docs/benchmarks.svg]
                              [--text FILE.md]
 
-The picture (needs python3-matplotlib) has a bar for every operator's row: its share of the roofline
-that binds it, one color for each report; a line marks a third. The table is Markdown, for the first
-report: operators, then models.
+The picture (needs python3-matplotlib) has a bar for every operator's row. The bar is its share of the roofline that
+binds
+it. Each report has one color, and a line marks a third. The table is Markdown, for the first report: operators, then
+models.
 """
 
 import argparse

@@ -4,9 +4,9 @@
     bench/plot_frame_budgets.py bench/results/2026-11-frame-budgets.json
         [--plot docs/frame_budgets.svg] [--page docs/embedding.md] [--check]
 
-The picture is an SVG without any library: for every driver and budget the median, 90th and 99th
-percentile and the longest slice, as parts of the budget. --page rewrites the table on that page.
-With --check nothing is written, and a file that would change is an error."""
+The picture is an SVG without any library. It has for every driver and budget the median, 90th and 99th percentile and
+the longest slice, as parts of the budget. --page rewrites the table on that page. With --check nothing is written, and
+a file that would change is an error."""
 
 import argparse
 import json

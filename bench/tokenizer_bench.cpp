@@ -2,7 +2,7 @@
 //
 //   vkformer_tokenizer_bench [TEXT TOKENIZER...] [--benchmark_... flags]
 //
-// TEXT is a file, TOKENIZER a tokenizer.json or its folder, which names it; without them prose and
+// TEXT is a file, TOKENIZER a tokenizer.json or its folder, which names it. Without them prose and
 // vocabularies are made up (pseudo_prose.h), 1 MB of text and 30,000 tokens.
 //
 // One core. Every encode starts with empty word caches: they live as long as one call. Times are

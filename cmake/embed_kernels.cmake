@@ -1,5 +1,5 @@
-# Writes the SPIR-V of a group of kernels as one C++ array, compressed together: what variants of a
-# shader, and shaders of a family, have in common is then stored once. Run as
+# Writes the SPIR-V of a group of kernels as one C++ array, compressed together. What variants of a shader, and shaders
+# of a family, have in common is then stored once. Run as
 #
 #   cmake -DFOLDER=<of the .spv files> -DKERNELS=a,b,c -DABSENT=c -DLISTS=l,l,m -DGROUP=g
 #         -DOUTPUT=g.cpp -DZSTD=zstd -DSPIRV_DIS=spirv-dis -P embed_kernels.cmake

@@ -1,6 +1,6 @@
 # vkformer_write_notices(FILE ROLES...): vkformer's license, and below it the texts of the packages that
-# docs/licenses.md gives one of the roles: what is linked in, or compiled in from headers, asks for its notice in
-# every copy. The texts are the packages' own files PACKAGE/copyright, below VKFORMER_NOTICES.
+# docs/licenses.md gives one of the roles. What is linked in, or compiled in from headers, asks for its notice in every
+# copy. The texts are the packages' own files PACKAGE/copyright, below VKFORMER_NOTICES.
 set(notices ${CMAKE_SYSROOT}/usr/share/doc)
 foreach(root IN LISTS CMAKE_FIND_ROOT_PATH)
   if(EXISTS ${root}/usr/share/doc)

@@ -32,8 +32,8 @@ class OperatorCases {
     checks_.push_back({op_, op_ + ("/" + name), false, std::move(make), true});
   }
   // A row of the benchmark at one real model's sizes: the first node of this operator in the
-  // call's graph. `inputs` is such as "X=128,768 ids:below100=7 m:mask=1,512 v:positive=64":
-  // uniform in [-1, 1), integers below 100, ones, uniform in [0.5, 1.5).
+  // call's graph. `inputs` is such as "X=128,768 ids:below100=7 m:mask=1,512 v:positive=64". These
+  // are uniform in [-1, 1), integers below 100, ones, and uniform in [0.5, 1.5).
   void time(const char* model, const TimedCall& call, const char* inputs) {
     rows_.push_back({op_, model, call.name, call.attributes, inputs, nullptr});
   }

@@ -1,5 +1,5 @@
-// A search in a check, in its middle, and in the benchmark, in its first step: what token_scores,
-// token_sample, token_candidates and the choices after them work on.
+// A search in a check, in its middle, and in the benchmark, in its first step. It is what
+// token_scores, token_sample, token_candidates and the choices after them work on.
 #pragma once
 
 #include "conformance/content.h"

@@ -1,5 +1,5 @@
-// Decoding steps of rows that carry recurrent states, one after the other in one graph: which slots
-// each takes, and which tokens a slot's token follows.
+// Decoding steps of rows that carry recurrent states, one after the other in one graph. Callers say
+// which slots each takes, and which tokens a slot's token follows.
 #pragma once
 
 #include "conformance/content.h"

@@ -1,5 +1,6 @@
-// The ways in which one check can be planned on a device: its tier and the tiers below, the
-// workgroups of every class of device, kernels of one compiler, every kernel of a matrix product.
+// The ways in which one check can be planned on a device. These are its tier and the tiers below
+// and the workgroups of every class of device. They are also kernels of one compiler and every
+// kernel of a matrix product.
 #pragma once
 
 #include <string>

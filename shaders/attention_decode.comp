@@ -21,8 +21,8 @@ VKF_CONSTANTS(VKF_ATTENTION_DECODE_CONSTANTS)
 const uint kRelative = 0;
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
 const uint kGroupQueries = 8u;  // of attention_tiled
-// Loads of global memory that are under way at a time: of four elements of a key, of one of a key
-// where those are not in fours, and of keys' values. A tile has a whole number of kValueKeys.
+// Loads of global memory that are under way at a time. Loads of a key have four elements, or one
+// where those are not in fours; others are of values. A tile has a whole number of kValueKeys.
 const uint kKeyLoads = 8u;
 const uint kMostValueKeys = kColumns > 8u   ? 1u
                             : kColumns > 4u ? 2u
@@ -174,8 +174,8 @@ void update_weights(uint h) {
 
 // Adds the values of the first `count` keys of a tile, one after the other, and up to kValueKeys -
 // 1 after them, which are masked. A masked value is not used: it may be NaN. The choice is among
-// variables: glslang makes branches of a choice of an array's element, and the time that
-// SwiftShader takes to compile doubles with each of those.
+// variables. glslang makes branches of a choice of an array's element. The time that SwiftShader
+// takes to compile doubles with each of those.
 void add_values(uint count, uint offset) {
   for (uint first = 0u; first < count; first += kValueKeys) {
     float value[kValueKeys * kColumns];

@@ -23,8 +23,8 @@ const uint kRelative = 0;
 const uint kSpan = kLocalSize * kRun;
 const uint kValueChunks = (kValueWidth + kSpan - 1) / kSpan;
 const uint kPieces = (kWidth + kLocalSize - 1) / kLocalSize;
-// Keys under one running maximum: as many as in a round of attention_lanes over few keys, so that a
-// step gives the bits of the same query in a prompt.
+// Keys under one running maximum. These are as many as in a round of attention_lanes over few keys.
+// So a step gives the bits of the same query in a prompt.
 const uint kRound = 2u;
 
 #include "cache_line.glsl"
@@ -90,7 +90,7 @@ void load_line(uint line, uint column) {
 }
 
 // Reads a word of every 64 bytes of what this lane's key and value take. A gather waits for its own
-// cache misses only, and what follows it is too long to be begun meanwhile: asked for together, a
+// cache misses only, and what follows it is too long to be begun meanwhile. Asked for together, a
 // tile's lines come in a third of the time.
 void touch_run(uint line, uint column, uint width) {
 #if VKF_PACKED

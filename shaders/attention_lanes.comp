@@ -144,8 +144,8 @@ void add_values(float fade[kQueries]) {
   }
 }
 
-// allowed[r] = bits of the keys that masks allow to query r, from key j to the end of j's word;
-// false where none is allowed to anybody here.
+// allowed[r] = bits of the keys that masks allow to query r, from key j to the end of j's word. It
+// is false where none is allowed to anybody here.
 bool load_allowed(uvec2 place, uint first, uint j) {
   bool any = false;
   [[unroll]] for (uint r = 0u; r < kQueries; ++r) {

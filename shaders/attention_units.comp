@@ -55,7 +55,7 @@ const uint kColumns = (kValueWidth + kUnitN - 1) / kUnitN * kUnitN;  // Ev likew
 const uint kTiles = kColumns / kUnitN;                               // of a subgroup's sums
 const uint kUnit = kUnitM * kUnitN;
 // Rows of shared memory, longer than needed so that they begin in other banks, and at multiples of
-// 16 bytes; the first two in vectors of 4.
+// 16 bytes. The first two in vectors of 4.
 const uint kPitchQ = kDepth / 4u + 2u;
 const uint kPitchKv = (kDepth > kColumns ? kDepth : kColumns) / 4u + 2u;
 const uint kPitchWeights = kKeys + 8u;
@@ -66,7 +66,7 @@ shared float scores[kRows * kPitchScores];        // q k^T, then the weights
 shared float16_t weights[kRows * kPitchWeights];  // the same, 0 where masked
 shared float scratch[kSubgroups * kUnit];         // a tile of sums of every subgroup
 shared float of_row[kRows];  // what the sums of a row are worth now; at the end its total
-// x: whether a query is beyond f16; y, z: the last tile, from 1 on, in which a key was, or a value;
+// x: whether a query is beyond f16. y, z: the last tile, from 1 on, in which a key was, or a value.
 // w: the last in which the highest score of a row rose. A vector, since units load from multiples
 // of 16 bytes and drivers may lay it out before the tiles.
 shared uvec4 marks;
@@ -153,7 +153,7 @@ void write_tile(uvec2 place, uint first, uint column) {
   }
 }
 
-// A subgroup's sums are indexed by constants only, or they would leave the registers: what is done
+// A subgroup's sums are indexed by constants only, or they would leave the registers. What is done
 // to one after the other is a loop that picks them by comparing.
 void main() {
   // y and z fold the heads of all batch items.

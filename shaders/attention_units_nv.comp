@@ -56,7 +56,7 @@ const uint kTiles = kColumns / kUnitN;                               // of a sub
 const uint kParts = kKeys / kUnitN;                                  // of a subgroup's scores
 const uint kUnit = kUnitM * kUnitN;
 // Rows of shared memory, longer than needed so that they begin in other banks, and at multiples of
-// 16 bytes; the first two in vectors of 4.
+// 16 bytes. The first two in vectors of 4.
 const uint kPitchQ = kDepth / 4u + 2u;
 const uint kPitchKv = (kDepth > kColumns ? kDepth : kColumns) / 4u + 2u;
 const uint kPitchScores = kKeys + 4u;

@@ -36,8 +36,8 @@ layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 const uint kNoPlace = 0xffffffffu;
 const float kFinishedPenalty = 1e9;  // keeps ended candidates out of the running beams
 
-// All loops stay loops ([[dont_unroll]]): compilers take the sizes of the shared arrays for bounds,
-// and unrolled 16 rounds of each make three times the instructions.
+// All loops stay loops ([[dont_unroll]]). Compilers take the sizes of the shared arrays for bounds.
+// Unrolled 16 rounds of each make three times the instructions.
 const uint kEnded = 1u, kTaken = 2u;  // what a candidate may be
 
 shared float top_score[VKF_MAX_CANDIDATES];

@@ -29,7 +29,7 @@ float pixel(uint line, uint at_x) {
 
 // Adds the kernel's line at `weight` over the image's line at `line`, whose first covered column
 // is `left`, to kSpan positions. Positions that are a stride apart read the same pixels at
-// neighboring taps, so the pixels move along in registers: a tap is one load of x and one weight.
+// neighboring taps. So the pixels move along in registers. A tap is one load of x and one weight.
 void add_line(uint line, uint left, uint weight, inout float sum[kSpan]) {
   const uint stride = p.picture.stride_width;
   for (uint phase = 0u; phase < stride && phase < p.picture.kernel_width; ++phase) {

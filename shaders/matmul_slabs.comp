@@ -28,7 +28,7 @@ void main() {
   const uint row = gl_WorkGroupID.x * 4u + gl_LocalInvocationID.x;
   // Sums have to stay in memory, as registers are for A: hence the loop that is not unrolled, at
   // the end. That one takes registers for itself and for what it needs from before, if the loop
-  // over K lies no deeper than it: hence the loop around that.
+  // over K lies no deeper than it. Hence the loop around that.
   float sum[kPanelColumns];
   [[unroll]] for (uint i = 0u; i < kPanelColumns; ++i) sum[i] = 0.0;
   // Rows beyond the matrix repeat the last one; nothing of theirs is stored.
@@ -38,8 +38,8 @@ void main() {
       (p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + gl_WorkGroupID.y * p.b_panel_stride) /
       (kSlabSteps * kPanelColumns);
   const uint end = slab + p.k / kSlabSteps;
-  // One round at least. A test at the beginning would not do: this compiler goes through the body
-  // once more for lanes that have left, and what lies at a literal place is read for those, too.
+  // One round at least. A test at the beginning would not do. This compiler goes through the body
+  // once more for lanes that have left. What lies at a literal place is read for those, too.
   do {
     const uint stop = min(slab + 64u, end);
     do {

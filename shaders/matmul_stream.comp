@@ -57,7 +57,7 @@ uint64_t own_word(uint first, uint stride) {
 
 #if VKF_BLOCKS
 // Of the group that holds the j-th quad of an invocation, the 4 words from pair `first` of a
-// group's `stride` pairs on; and the shift to the half of them that is the quad's.
+// group's `stride` pairs on. It is also the shift to the half of them that is the quad's.
 uvec4 group_words(uint j, uint first, uint stride) {
   uvec4 words = uvec4(0u);
   [[unroll]] for (uint l = 0u; l < kLanes; ++l) {
@@ -175,7 +175,7 @@ void main() {
   }
 #endif
 
-  // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
+  // The sums pass through shared memory, each lane to itself, so that what follows is a loop. The
   // epilogue unrolled over the tile would be more code than the product.
   [[unroll]] for (uint t = 0u; t < kRows * kQuads; ++t) tile[t * kLanes + lane] = sum[t];
   for (uint t = 0u; t < kRows * kQuads; ++t) {

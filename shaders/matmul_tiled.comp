@@ -190,8 +190,8 @@ void multiply(uint half_block, uint lane_m, uint lane_n) {
   }
 }
 
-// The products of a round that have an omitted factor; others add zeros, so that a row has the
-// same bits whatever rows are beside it.
+// The products of a round that have an omitted factor. Others add zeros. So a row has the same bits
+// whatever rows are beside it.
 void add_wide(uint batch, uint row, uint column, uint k, uint end) {
   const uint b_base = p.b_offset + batch * p.b_batch_stride;
   [[dont_unroll]] for (uint s = k; s < min(k + kDepth, end); ++s) {

@@ -42,9 +42,9 @@ uvec4 block_words(uint i) { return b_quads[i]; }
 #include "weight_block_at.glsl"
 
 const uint kBlockK = 32u;
-// In shared memory rows of A, and columns of B, lie along K, as the units take them: loads of 8 or
-// 16 bytes, or NVIDIA's ldmatrix, and no shuffles. In vectors of 4, two more than needed: 80 bytes,
-// an odd multiple of 16, so that eight of them begin in different banks.
+// In shared memory rows of A, and columns of B, lie along K, as the units take them. These are
+// loads of 8 or 16 bytes, or NVIDIA's ldmatrix, and no shuffles. In vectors of 4, two more than
+// needed: 80 bytes, an odd multiple of 16, so that eight of them begin in different banks.
 const uint kPitch = kBlockK / 4u + 2u;
 const uint kUnit = kUnitM * kUnitN;
 const uint kTilesM = kBlockM / kSubgroupsM / kUnitM;  // of a subgroup
@@ -232,7 +232,7 @@ void finish_tile(uint row, uint column, uint tile) {
   }
 }
 
-// A subgroup's sums are indexed by constants only, or they would leave the registers: what is done
+// A subgroup's sums are indexed by constants only, or they would leave the registers. What is done
 // to one after the other is a loop that picks them by comparing. None is stored before all products
 // are in it: sums that come back from memory cost compilers a second set of registers.
 void main() {

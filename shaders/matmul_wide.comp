@@ -189,7 +189,7 @@ void main() {
   }  // of the blocks
 #endif
 
-  // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
+  // The sums pass through shared memory, each lane to itself, so that what follows is a loop. The
   // epilogue unrolled over the tile would be more code than the product.
   [[unroll]] for (uint i = 0u; i < kRows; ++i) {
 #if VKF_LITERAL

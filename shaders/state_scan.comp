@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: S[t] = decay[t] S[t - 1] + k[t] u[t]', y[t] = S[t]' q[t]; u is dt v, or with kDelta b
-//           (v - (decay[t] S[t - 1])' k[t]); a prompt leaves its last S in States, a step reads and
+// computes: S[t] = decay[t] S[t - 1] + k[t] u[t]', y[t] = S[t]' q[t]. u is dt v, or with kDelta b
+//           (v - (decay[t] S[t - 1])' k[t]). A prompt leaves its last S in States, a step reads and
 //           moves it
 // shapes:   X (B, T, W) or (slots, W): q and k (Hk, E), v (H, Ev), rates; Rates (3, H): log A,
 //           bias, skip of v, with kDelta (2, H) -> Y as many rows (H, Ev); States (R, L, H, E, Ev)

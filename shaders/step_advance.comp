@@ -19,8 +19,9 @@ layout(std430, binding = 1) buffer State {
   uint slot_rows[];
 };
 layout(binding = 2) writeonly buffer StepIds { uint step_ids[]; };
-// arg_count commands of three words, then four words per command: the live axis (two bits) with the
-// slots per workgroup above it, and the three group counts where they do not depend on live slots.
+// arg_count commands of three words, then four words per command. They have the live axis (two
+// bits) with the slots per workgroup above it. The three group counts follow, where they do not
+// depend on live slots.
 layout(binding = 3) buffer Args { uint args[]; };
 
 void main() {

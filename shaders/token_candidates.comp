@@ -23,8 +23,8 @@ VKF_CONSTANTS(VKF_TOKEN_CANDIDATES_CONSTANTS)
 layout(push_constant) uniform Params { SearchParams p; };
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Suppress { uint suppress[]; };
-// Of a draw; of VKF_BEST_OF_PARTS the keys and tokens (slots, P, K, 2) of the parts; of
-// VKF_BEST_OF_PART, where it normalizes, what log_sum_parts found (slots, P, 2); else anything.
+// Of a draw; of VKF_BEST_OF_PARTS the keys and tokens (slots, P, K, 2) of the parts. Of
+// VKF_BEST_OF_PART, where it normalizes, what log_sum_parts found (slots, P, 2). Else anything.
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
 layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // or those of the parts
 layout(std140, binding = 4) uniform State {
@@ -44,8 +44,8 @@ bool is_end_token(uint token) {
   return false;
 }
 
-// The processed value of a token, in the order of Hugging Face's processors: suppressed tokens and
-// premature end tokens are impossible; a forced token is certain.
+// The processed value of a token, in the order of Hugging Face's processors. Suppressed tokens and
+// premature end tokens are impossible. A forced token is certain.
 float processed(uint token, uint length, float value) {
   if (length + 1u == s.max_length && s.forced_last != VKF_NO_TOKEN) {
     return token == s.forced_last ? 0.0 : negative_infinity();

@@ -9,8 +9,8 @@
 // requires: nothing (baseline)
 // variants: token_sample_row__f32_u32_f32
 //           token_sample_sums__f32_u32_f32 DEFINES VKF_FIRST_STAGE=1
-// Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order:
-// which token a random number draws does not depend on how the work is shared out.
+// Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order.
+// Which token a random number draws does not depend on how the work is shared out.
 #include "sampling.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_TOKEN_SAMPLE_CONSTANTS)
@@ -132,8 +132,8 @@ void collect_sums() {
 }
 
 // The search for the largest key whose tokens reach what the setting asks for, in mass or in
-// number: those of this key and of larger ones. It goes eight bits at a time, from the top. Here
-// are the sums over one digit.
+// number. The tokens are those of this key and of larger ones. It goes eight bits at a time, from
+// the top. Here are the sums over one digit.
 void count_digit(uint stage) {
   const bool by_distance = stage >= VKF_STAGE_TYPICAL;
   const bool by_mass = stage >= VKF_STAGE_TOP_P;
@@ -253,8 +253,8 @@ void take(uint token, bool ties) {
   }
 }
 
-// The token at which the count over tokens in ascending order exceeds a place: of the ties as many
-// as the mass asks for, of the mass what the random number says. One part has it, or none.
+// The token at which the count over tokens in ascending order exceeds a place. The mass says how
+// many of the ties, the random number how much of the mass. One part has it, or none.
 void find_token(uint stage, uint turn) {
   const uint lane = gl_LocalInvocationID.x;
   const bool ties = stage == VKF_STAGE_LAST_TIE;

@@ -3,8 +3,8 @@
 # the folder that all of it lies in.
 
 # own_apt NAME ARGUMENTS...: apt-get with lists, cache and state of our own in "$store/NAME". The
-# system's stay as they are, and do not count: of a package that is installed in a version of another
-# archive, apt would want that version.
+# system's stay as they are, and do not count. Of a package that is installed in a version of another archive, apt would
+# want that version.
 own_apt() {
   local own=$store/$1
   shift
@@ -14,8 +14,8 @@ own_apt() {
 }
 
 # start_apt NAME TYPE SUITE [ARGUMENTS...]: readies an own_apt of that name, which knows packages (TYPE deb)
-# or sources (deb-src) of one suite, and as if nothing was installed, so that all that a package needs
-# comes with it, down to the C library.
+# or sources (deb-src) of one suite. It knows them as if nothing was installed. So all that a package needs comes with
+# it, down to the C library.
 start_apt() {
   local name=$1 type=$2 suite=$3
   shift 3

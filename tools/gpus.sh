@@ -1,12 +1,12 @@
 # Drivers of GPUs that are not there, for tools/drivers, which sources it after tools/common.sh.
 #
-# Mesa's real drivers and compilers, each with a shim that answers in place of the kernel: devices, limits,
-# pipelines and submits work as calls, shaders are compiled for the real instruction set, nothing runs.
-# Those of desktops come in sid's packages, which lavapipe-newest brings, too; Intel's shim is in no package
-# and is compiled from the source package. Those of arm64 boards run under qemu, and so must the command.
+# Mesa's real drivers and compilers, each with a shim that answers in place of the kernel. Devices, limits, pipelines
+# and submits work as calls. Shaders are compiled for the real instruction set, but nothing runs. Those of desktops come
+# in sid's packages, which lavapipe-newest brings, too; Intel's shim is in no package and is compiled from the source
+# package. Those of arm64 boards run under qemu, and so must the command.
 
-# Of each driver: its manifest and its shim; the variable that picks a chip, where the shim would else take another
-# than is meant; the chips that were seen to work.
+# Of each driver: its manifest and its shim. Then the variable that picks a chip, where the shim would else take another
+# than is meant. Last, the chips that were seen to work.
 declare -A gpu_manifest=([nvk]=nouveau [turnip]=freedreno [asahi]=asahi [radv-newest]=radeon [anv]=intel
   [panvk]=panfrost [v3dv]=broadcom [powervr]=powervr_mesa)
 declare -A gpu_shim=([nvk]=nouveau [turnip]=freedreno [asahi]=asahi [radv-newest]=amdgpu [anv]=intel

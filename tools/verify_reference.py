@@ -4,9 +4,9 @@
     python3 tools/verify_reference.py DIR OUTPUT.safetensors [--float32]
 
 Needs torch, transformers, tokenizers and safetensors; nothing else of this project. Runs the model's own
-class (config.json, "architectures") in float64 with the directory's weights, on one text, picture or
-sound that depends on nothing but the model's sizes. --float32 runs it in float32 alone, which takes half
-the memory: then the rounding of float32 is not measured, and the file states 1e-5.
+class (config.json, "architectures") in float64 with the directory's weights. The input is one text, picture or sound
+that depends on nothing but the model's sizes. --float32 runs it in float32 alone, which takes half the memory: then the
+rounding of float32 is not measured, and the file states 1e-5.
 
 The file holds
   text             U8 (N)   the text in UTF-8, where there is a tokenizer.json; input.input_ids are its tokens

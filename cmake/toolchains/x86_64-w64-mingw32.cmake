@@ -1,6 +1,6 @@
 # Windows on x86-64, cross-compiled with Debian's g++-mingw-w64-x86-64-posix. VKFORMER_CROSS_ROOT is
 # a folder with the headers that vkformer uses and static libraries of utf8proc, pcre2 and zstd for
-# Windows; tools/cross makes one and runs the GPU-free tests under wine.
+# Windows. The program tools/cross makes one and runs the GPU-free tests under wine.
 #
 #   cmake -S . -B build/windows -DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/x86_64-w64-mingw32.cmake
 #         -DVKFORMER_CROSS_ROOT=build/cross/windows/root -DVKFORMER_BUILD_SAMPLES=OFF ...

@@ -5,7 +5,7 @@
 namespace vkformer::conformance {
 namespace {
 
-// Where activations are steep, flat, or easily wrong: far below -13 the exact gelu is 0, and a
+// Where activations are steep, flat, or easily wrong. Far below -13 the exact gelu is 0, and a
 // power that overflows on the way makes it NaN.
 Array activation_edges() {
   Array x{{1, 0}, {}};

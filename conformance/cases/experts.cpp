@@ -23,8 +23,9 @@ struct Mixture {
   float limit = 0, scale = 1;
 };
 
-// Steps and few rows, where each choice reads its expert; many rows, in tiles of 32 choices: fewer
-// than a tile, whole ones and one more; experts that nobody chose; odd widths and whole panels.
+// Steps and few rows, where each choice reads its expert. Many rows, in tiles of 32 choices: fewer
+// than a tile, whole ones and one more. Also experts that nobody chose, odd widths and whole
+// panels.
 constexpr Mixture kMixtures[] = {
     {"one", 1, 1, 1, 1, 1},
     {"few", 3, 33, 21, 5, 2},

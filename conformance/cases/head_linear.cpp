@@ -22,7 +22,7 @@ struct HeadProduct {
   int64_t slice_panels = 0;  // 0: the weight is whole
 };
 
-// One row and few, a step's slots, and tiles of many; odd widths and whole panels; heads of several
+// One row and few, a step's slots, and tiles of many. Odd widths and whole panels. Heads of several
 // panels, which slices of the weight cut.
 constexpr HeadProduct kHeadProducts[] = {{1, 1, 1, 1},
                                          {3, 5, 33, 21, 2, 3},

@@ -292,7 +292,7 @@ void add_linear_checks(OperatorCases& cases) {
   }
 }
 
-// A norm before a product of a few rows, in a step: one dispatch where the product takes the
+// A norm before a product of a few rows, in a step. It is one dispatch where the product takes the
 // norm over (ops/norm_folding.h), else two.
 struct NormedProduct {
   Product size;

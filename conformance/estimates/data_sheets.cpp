@@ -34,7 +34,7 @@ constexpr DataSheet kSheets[] = {
       .latency = kDiscreteLatency,
       .launch = kDiscreteLaunch},
      30},
-    // Product page: 3,584 CUDA cores in 28 SMs (GA102 whitepaper: 128 f32 lanes an SM), 1,780 MHz;
+    // Product page: 3,584 CUDA cores in 28 SMs (GA102 whitepaper: 128 f32 lanes an SM), 1,780 MHz.
     // 360 GB/s (15 Gbit/s, 192 bits). Its SMs are those of GA102 (nvk:172).
     {"ga106",
      "GeForce RTX 3060",

@@ -31,7 +31,7 @@ class RecordedGpu {
   size_t pipelines() const;
 
   // What is known of a pipeline. One that was not compiled is taken to be as the pipeline of that
-  // kernel with the most constants in common; null where there is none.
+  // kernel with the most constants in common. It is null where there is none.
   struct Found {
     const CompiledKernel* kernel = nullptr;
     bool exact = false;

@@ -52,8 +52,8 @@ double arithmetic_of(const Dispatch& d, const CompiledKernel* kernel, const GpuR
   return std::max(issue, hot ? multiply_adds * share / (gpu.multiply_adds * gpu.clock) : 0);
 }
 
-// Loads of an invocation that wait for one another: one a round of the hot loop where that loads
-// from memory, else as many as its share of the bytes takes.
+// Loads of an invocation that wait for one another. These are one a round of the hot loop where
+// that loads from memory, else as many as its share of the bytes takes.
 double chain_of(const Dispatch& d, const CompiledKernel& kernel, const Spread& spread) {
   const double bytes = d.bytes / spread.invocations();
   if (kernel.hot_multiply_adds <= 0) return std::max(1.0, bytes / kLoadBytes);

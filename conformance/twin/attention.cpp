@@ -95,8 +95,8 @@ class TwinScores {
     const size_t key = (b * a_.heads + h) * a_.keys + j;
     return kv_[bias_at(0) + biases + key * distances() + distance(i, j)];
   }
-  // (q + c) . r. In tiles the products with c are a sum of their own, but where keys may lie
-  // anywhere: there each key has its own row, element by element.
+  // (q + c) . r. In tiles the products with c are a separate sum, but where keys may be anywhere.
+  // There each key has its own row, element by element.
   Real add_positions(Real value, size_t q, size_t h, size_t i, size_t j, bool tiled) const {
     const size_t row = table_row(0, h, i, j), width = a_.head_width;
     const size_t bias = bias_at(h) + size_t{a_.heads} * width;

@@ -1,5 +1,5 @@
-// Attention of one query over a cache: tiles that begin where those of a prompt begin, and parts of
-// the keys that are merged in order.
+// Attention of one query over a cache. Its tiles begin where those of a prompt begin. Parts of the
+// keys are merged in order.
 #include "ops/attention_step.h"
 
 #include <bit>

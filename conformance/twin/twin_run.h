@@ -1,5 +1,5 @@
-// What the operators of the host's twin (host_twin.h) share: tensors as words, sums in the order of
-// row kernels, and the table of an operator's forms.
+// What the operators of the host's twin (host_twin.h) share. These are tensors as words, sums in
+// the order of row kernels, and the table of an operator's forms.
 #pragma once
 
 #include <cstdint>

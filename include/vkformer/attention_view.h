@@ -1,5 +1,5 @@
 // Seeing attention: maps of whole models as grids of heat maps, over pictures and as pages for a
-// browser; rollout; and what entropy and scores say about each head.
+// browser. It also has rollout, and what entropy and scores say about each head.
 //
 // Threading: plain functions without shared state; call them from any thread.
 // Lifetime: nothing is kept after a call. Nothing throws.
@@ -56,10 +56,10 @@ VKFORMER_API Result<AttentionMaps> attention_maps_from(const TensorMap& outputs,
 // The same maps with the mean over their heads in the place of the heads.
 VKFORMER_API Result<AttentionMaps> mean_over_heads(const AttentionMaps& maps);
 
-// Attention rollout (Abnar and Zuidema, "Quantifying Attention Flow in Transformers", 2020): how
-// much of each input token is in each token of the last layer's output. It assumes that attention
-// moves information and that the residual connection keeps half of it. With A_l the mean over
-// heads,
+// Attention rollout (Abnar and Zuidema, "Quantifying Attention Flow in Transformers", 2020). It is
+// how much of each input token is in each token of the last layer's output. It assumes that
+// attention moves information and that the residual connection keeps half of it. With A_l the mean
+// over heads,
 //   R = N(0.5 A_L + 0.5 I) ... N(0.5 A_1 + 0.5 I),  N: every row divided by its sum.
 // Takes self-attention (T = S) of layers that follow each other, lowest first; gives one layer and
 // one head, of kind "rollout".
@@ -74,9 +74,9 @@ struct AttentionGridOptions {
   std::string title;
 };
 
-// All maps as one picture of small heat maps, each with its layer and head above it: a row of maps
-// for each layer, or the heads of a single layer in rows of about as many as there are rows. The
-// bytes of an 8-bit RGB PNG file; limits are those of render_heat_map_png.
+// All maps as one picture of small heat maps, each with its layer and head above it. It has a row
+// of maps for each layer. A single layer has its heads in about as many rows as columns. The bytes
+// of an 8-bit RGB PNG file; limits are those of render_heat_map_png.
 VKFORMER_API Result<std::vector<std::byte>> render_attention_grid_png(
     const AttentionMaps& maps, const AttentionGridOptions& options = {});
 
@@ -113,8 +113,8 @@ struct AttentionOverlayOptions {
   HeatMapRange range = HeatMapRange::kZeroToMax;
 };
 
-// The picture with red where the weights are high: weights are interpolated bilinearly between the
-// middles of patches and blended over the pixels; what no patch covers stays as it is. The bytes of
+// The picture with red where the weights are high. Weights are interpolated bilinearly between the
+// middles of patches and blended over the pixels. What no patch covers stays as it is. The bytes of
 // an 8-bit RGB PNG file of the picture's own size. Weights that are not finite are an error.
 VKFORMER_API Result<std::vector<std::byte>> render_attention_overlay_png(
     const Picture& picture, const PatchMap& map, const AttentionOverlayOptions& options = {});
@@ -126,11 +126,11 @@ struct AttentionPageOptions {
   size_t most_bytes = 10'000'000;
 };
 
-// A page for a browser, complete in itself: choice of kind, layer and head (or the mean over
-// heads), tokens along both axes; pointing at a token, or moving to it with the arrow keys, shows
-// what it attends to. It fills its window, and opens on the first of `maps`, its last layer, and
-// the mean over heads. Weights travel as bytes, 255 steps between 0 and the largest of each head.
-// Labels and titles are data, never markup: they cannot bring scripts with them.
+// A page for a browser, complete in itself. It has a choice of kind, layer and head (or the mean
+// over heads), and tokens along both axes. Pointing at a token, or moving to it with the arrow
+// keys, shows what it attends to. It fills its window, and opens on the first of `maps`, its last
+// layer, and the mean over heads. Weights travel as bytes, 255 steps between 0 and the largest of
+// each head. Labels and titles are data, never markup: they cannot bring scripts with them.
 VKFORMER_API Result<std::string> render_attention_html(std::span<const AttentionMaps> maps,
                                                        const AttentionPageOptions& options = {});
 
@@ -167,7 +167,7 @@ struct AttentionHead {
 };
 
 // Judges every head over all passes, which must have the same kind, layers and heads. The
-// prediction is the entropy's expansion to second order in the scores; far below the measured
+// prediction is the entropy's expansion to second order in the scores. Far below the measured
 // entropy, or negative, it says that scores are too far apart for it.
 VKFORMER_API Result<std::vector<AttentionHead>> measure_attention_heads(
     std::span<const AttentionMeasurements> passes, const AttentionHeadOptions& options = {});

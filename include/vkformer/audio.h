@@ -61,9 +61,9 @@ class VKFORMER_API LogMelExtractor {
   LogMelExtractor& operator=(const LogMelExtractor&) = delete;
   ~LogMelExtractor();
 
-  // The features of one stretch of sound, named "input_features" among a model's inputs: cut or
-  // filled up to the length that the model expects, 30 seconds for Whisper. A sound of another
-  // sampling rate is resampled. (1, M, T), M mel bands and T frames
+  // The features of one stretch of sound, named "input_features" among a model's inputs. They are
+  // cut or filled up to the length that the model expects, 30 seconds for Whisper. A sound of
+  // another sampling rate is resampled. (1, M, T), M mel bands and T frames
   Result<Tensor> extract(const Sound& sound) const;
 
   // Samples per second that the model works with, in hertz.

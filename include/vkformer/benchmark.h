@@ -17,8 +17,8 @@
 
 namespace vkformer {
 
-// Keeps a GPU busy until its clock has stopped to rise, 0.3 to 2 seconds: call it before times are
-// taken, once pipelines are made, because a GPU without load falls to a fraction of its clock. The
+// Keeps a GPU busy until its clock has stopped to rise, 0.3 to 2 seconds. Call it before times are
+// taken, once pipelines are made. A GPU without load falls to a fraction of its clock. The
 // benchmarks below do so themselves. Nothing happens on a software device.
 VKFORMER_API Status wake_device(const Device& device);
 

@@ -3,8 +3,8 @@
 // transformers uses it; docs/grammars.md lists what of it is known.
 //
 // Threading: immutable; any number of threads may render at the same time. Lifetime: owns all it
-// needs. Move-only. A template is a small program that a file brings along: it reads nothing but
-// what is given to it, and one that runs for too long ends with an error.
+// needs. Move-only. A template is a small program that a file brings along. It reads nothing but
+// what is given to it. One that runs for too long ends with an error.
 #pragma once
 
 #include <cstdint>

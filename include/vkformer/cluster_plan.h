@@ -67,8 +67,9 @@ struct ClusterPlan {
   size_t best = 0;                   // of them: most tokens a second
 };
 
-// `model` needs config.json alone. Errors: devices, links or sizes that cannot be; a model whose
-// family cannot be planned without its files; too little memory in any split, in bytes.
+// `model` needs config.json alone. Errors: devices, links or sizes that cannot be. A model whose
+// family cannot be planned without its files is one, too, and so is too little memory in any split,
+// in bytes.
 VKFORMER_API Result<ClusterPlan> plan_cluster(const ModelSource& model,
                                               const ClusterOptions& options);
 

@@ -1,6 +1,6 @@
 // Conformance: whether vkformer computes what it should on a device. Every operator and every
-// kernel that the device can run, at its tier and the tiers below, against references in double;
-// whole models; and a report that can be sent to somebody else. A separate library,
+// kernel that the device can run, at its tier and the tiers below, against references in double.
+// Whole models are checked, too. The report can be sent to somebody else. A separate library,
 // vkformer_conformance.
 //
 // Threading: a run wants its device for itself. Lifetime: nothing outlives a call but what it
@@ -25,12 +25,12 @@ struct ConformanceOptions {
   // Parts of names, of which a check's must have one, or the whole name; empty: all checks.
   std::vector<std::string> filters;
   int repeats = 0;  // runs of every check, which must give the same bits; 0: 3 or, in full, 25
-  // Names, or beginnings of names that end in *, of checks that are known to fail here: those that
+  // Names, or beginnings of names that end in *. These checks are known to fail here: those that
   // never will pass, and those that do not yet. A pass of a "not yet" is reported as a surprise.
   std::vector<std::string> expected_never;
   std::vector<std::string> expected_not_yet;
-  // Kernels of failed checks are omitted on this device and driver from now on: their names go
-  // into a file beside the pipeline cache, which new devices read.
+  // Kernels of failed checks are omitted on this device and driver from now on. Their names go into
+  // a file beside the pipeline cache, which new devices read.
   bool demote = false;
   // A folder for every failed check, with all that is needed to see it elsewhere; empty: none.
   std::string failure_folder;

@@ -32,8 +32,8 @@ enum class LogLevel : uint8_t { kInfo, kWarning, kError };
 using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
 
 // The job system of the application: runs `job` once, on any thread, now or later, and does not
-// wait for it. A job that never runs is harmless: whoever waits for its work does it, and a job
-// that runs after its session is gone does nothing. May be called from any thread.
+// wait for it. A job that never runs is harmless. Whoever waits for its work does it. A job that
+// runs after its session is gone does nothing. May be called from any thread.
 using JobRunner = std::function<void(std::function<void()> job)>;
 
 // Which device to make, and how far to clamp it.
@@ -49,8 +49,8 @@ struct DeviceOptions {
   std::string cache_directory;
   // A file of pipelines that a game ships: cache files ("*.pipelines" of cache directories), of any
   // drivers and devices, one after the other. Those that match this device, driver and build of
-  // vkformer are added to what the cache has; others are passed over, as is a file that is damaged
-  // or not there, which the log says.
+  // vkformer are added to what the cache has. Others are passed over. So is a file that is damaged
+  // or not there. The log says so.
   std::string pipeline_pack;
   // Enable the Khronos validation layer when it is installed; its messages go to `log`, or to
   // stderr without one.

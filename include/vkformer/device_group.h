@@ -47,14 +47,14 @@ struct DeviceGroupOptions {
   // made. A member of another process is omitted then where the link to it takes longer than its
   // help saves.
   std::vector<double> shares;
-  // Parts of a batch that are under way at once, so that members work at the same time, at most 64;
-  // 0: as many as members, and one where layers are divided, for all members work on it.
+  // Parts of a batch that are under way at once, so that members work at the same time, at most 64.
+  // 0 means as many as members. It means one where layers are divided, for all members work on it.
   int lanes = 0;
   // kTensors: devices alike divide the heads and feed-forward columns of every layer evenly, and
   // add up twice a layer what each computed, in their order. Decoders without experts, recurrent
-  // states, biases by distance and adapters of requests, in precision f32 and f16; what cannot be
+  // states, biases by distance and adapters of requests, in precision f32 and f16. What cannot be
   // divided is refused when the model is loaded. kFastest: when a model is loaded, its step is
-  // estimated for both, and the shorter one decides; layers where the other cannot be.
+  // estimated for both, and the shorter one decides. Where layers cannot be divided they are split.
   GroupSplit split = GroupSplit::kLayers;
 };
 

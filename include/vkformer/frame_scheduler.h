@@ -1,7 +1,7 @@
 // FrameScheduler: several sessions share the GPU time of a frame.
 //
 // Threading: one thread at a time, the one that calls the sessions. Lifetime: the scheduler refers
-// to sessions and does not own them: a session stays where it is, and lives, until it is removed or
+// to sessions and does not own them. A session stays where it is, and lives, until it is removed or
 // the scheduler is gone.
 #pragma once
 

@@ -115,9 +115,9 @@ struct GenerateOptions {
   // unless it learned a table of them.
   std::optional<int> context;
   int sinks = 4;  // keys, from 0 to context - 1
-  // Groups that the beams are divided into, each with its own search; a token costs
-  // `diversity` for every beam of the groups before that has chosen it at the same position
-  // (Vijayakumar et al. 2018, "Diverse Beam Search").
+  // Groups that the beams are divided into, each with its own search. A token costs `diversity` for
+  // every beam of the groups before that has chosen it at the same position (Vijayakumar et al.
+  // 2018, "Diverse Beam Search").
   int beam_groups = 1;
   double diversity = 0.0;
   // Contrastive search (Su et al. 2022, "A Contrastive Framework for Neural Text Generation"): of

@@ -2,9 +2,9 @@
 // and each gets the bits it would have got alone.
 //
 // A batch has a fixed number of rows, each a place in a cache of keys and values, and a queue of
-// fixed length; both are its memory from the beginning, and what does not fit is refused. A step
-// takes the next token of every row that generates, tokens of prompts that are still being read,
-// and draft tokens.
+// fixed length. Both are its memory from the beginning. What does not fit is refused. A step takes
+// the next token of every row that generates, tokens of prompts that are still being read, and
+// draft tokens.
 //   Prefixes  a row keeps its keys after its request has ended; a prompt that begins like what a
 //             free row holds is read from where they part. Prompts with images share keys only if
 //             their images are the same, byte by byte.
@@ -64,10 +64,10 @@ struct BatchRequest {
   // has its own row. on_token is called in step().
   GenerateOptions options;
   std::string client;  // that asks: turns are shared out fairly among clients
-  // Of a decoder that reads images: the tensors of the images in the prompt, such as pixel_values,
-  // named and shaped as Session::generate takes them for one prompt (ImagePromptReader makes them).
-  // The prompt has an image token for each of their features. Of an encoder that reads pictures:
-  // the pixel_values of one. kUnsupported: the model reads none.
+  // Of a decoder that reads images: the tensors of the images in the prompt, such as pixel_values.
+  // They are named and shaped as Session::generate takes them for one prompt (ImagePromptReader
+  // makes them). The prompt has an image token for each of their features. Of an encoder that reads
+  // pictures: the pixel_values of one. kUnsupported: the model reads none.
   TensorMap inputs = {};
 };
 

@@ -7,10 +7,10 @@
 //   GrammarState       how far one text has come; cheap to copy, one for every beam or sequence
 //
 // Threading: grammars and vocabularies are immutable handles that threads may share. A constraint,
-// with the states it gave, belongs to one thread at a time, which may be a worker thread while a
-// GPU runs; nothing is global. Lifetime: a constraint keeps its grammar and vocabulary, and states
-// keep what they need of their constraint, so that they may outlive it. A state of another
-// constraint is an error.
+// with the states it gave, belongs to one thread at a time. That may be a worker thread while a GPU
+// runs. Nothing is global. Lifetime: a constraint keeps its grammar and vocabulary, and states keep
+// what they need of their constraint, so that they may outlive it. A state of another constraint is
+// an error.
 #pragma once
 
 #include <cstdint>
@@ -99,13 +99,13 @@ class VKFORMER_API GrammarConstraint {
   // allow is an error.
   Result<GrammarState> accept(const GrammarState& state, TokenId token);
   Result<GrammarState> accept_text(const GrammarState& state, std::string_view text);
-  // The tokens that may come next as bits, token t being bit t % 32 of word t / 32; those that end
-  // a text where it may end, and nothing else once it has ended. Good until the next call. A state
-  // that no token leads on from is an error.
+  // The tokens that may come next as bits, token t being bit t % 32 of word t / 32. Those that end
+  // a text are in it where it may end, and nothing else once it has ended. Good until the next
+  // call. A state that no token leads on from is an error.
   Result<std::span<const uint32_t>> allowed(const GrammarState& state);
-  // The same where at most this many tokens may follow the next one, an end token included: only
-  // those after which that suffices, if every byte is a token; where none is, those that come
-  // nearest.
+  // The same where at most this many tokens may follow the next one, an end token included. Only
+  // those may come after which that suffices, if every byte is a token. Where none is, those come
+  // that are nearest.
   Result<std::span<const uint32_t>> allowed_within(const GrammarState& state, int64_t tokens);
 
  private:

@@ -86,7 +86,7 @@ struct ModelOptions {
   // mostly share them. The log says what sizes the model cannot run.
   std::optional<SessionSizes> first_use = std::nullopt;
   // They add up in the weights that they change, which are stored as f32, or as f16 where the
-  // model's are: there is no second copy of any in device memory. The model's files stay mapped.
+  // model's are. There is no second copy of any in device memory. The model's files stay mapped.
   std::vector<AdapterChoice> adapters = {};
   // Beside the weights, which stay as they are: every sequence of a generation has its own scales
   // of them. Generations alone have adapters; other passes are the model's own.
@@ -202,11 +202,11 @@ class VKFORMER_API Model {
   uint64_t host_weight_bytes() const;
   // Of a model that a group holds: what each member does of it; else without stages.
   GroupPlan group_plan() const;
-  // Other scales for the adapters that it was loaded with, in their order: the weights that they
-  // change are computed anew from the model's own and uploaded in their place. Passes after it have
-  // the new scales, in all sessions; no session of the model may run at the same time, and a
-  // generation that was started must be over. Cached prefixes are of the old scales. After an error
-  // the weights are of neither: set scales again.
+  // Other scales for the adapters that it was loaded with, in their order. The weights that they
+  // change are computed anew from the model's own. They are uploaded in the place of the old ones.
+  // Passes after it have the new scales, in all sessions. No session of the model may run at the
+  // same time, and a generation that was started must be over. Cached prefixes are of the old
+  // scales. After an error the weights are of neither: set scales again.
   Status set_adapter_scales(const std::vector<float>& scales);
   // The plan of a pass in text: tensors, memory offsets, dispatches, barriers, costs.
   Result<std::string> plan_text(const PlanOptions& options) const;

@@ -24,7 +24,7 @@ namespace vkformer {
 class FileStore;
 
 // Files by the names they have in a model directory: "config.json", "model.safetensors",
-// "tokenizer.json", "1_Pooling/config.json"; or "model.gguf" or "model.vkfpack" alone.
+// "tokenizer.json", "1_Pooling/config.json". "model.gguf" and "model.vkfpack" stand alone.
 using MemoryFiles = std::map<std::string, std::span<const std::byte>>;
 
 // The host's own files. Neither function may throw.

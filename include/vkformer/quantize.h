@@ -37,10 +37,10 @@ struct QuantizeReport {
 };
 
 // Writes the model of the directory `model` into the directory `target`, which is made where it is
-// missing: model.safetensors with the matrices in the new format (docs/numerics.md has its layout)
-// and copies of all other files. Norms, biases, tables of positions and what is too small stay as
-// they are. The whole result is held in memory. `model` may be a GGUF file: the directory then gets
-// the files that its metadata stands for.
+// missing. That has model.safetensors with the matrices in the new format (docs/numerics.md has its
+// layout) and copies of all other files. Norms, biases, tables of positions and what is too small
+// stay as they are. The whole result is held in memory. `model` may be a GGUF file: the directory
+// then gets the files that its metadata stands for.
 VKFORMER_API Result<QuantizeReport> quantize_model(const std::string& model,
                                                    const std::string& target,
                                                    const QuantizeOptions& options = {});

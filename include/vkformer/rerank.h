@@ -31,7 +31,7 @@ struct RerankOptions {
 // Documents by how well they fit a query. A cross-encoder, that is a model that classifies texts
 // and has one class, reads each document together with the query. A language model whose tokenizer
 // has the tokens <|im_start|> and <|im_end|> is asked in the words of Qwen3-Reranker whether the
-// document fits: the logit is that of "yes" less that of "no" for the first token of an answer.
+// document fits. The logit is that of "yes" less that of "no" for the first token of an answer.
 class VKFORMER_API Reranker : public Task {
  public:
   using Task::Task;

@@ -2,9 +2,9 @@
 //
 // Threading: plain values; share them as you would share an int.
 // Lifetime: owns what it holds. A call that returns a Result or a Status never throws, whatever
-// fails in it: kOutOfMemory where memory ran out, kInternal with the text of any other exception,
-// such as one of a callback. A call that returns a plain copy (a text, a list) can only run out of
-// memory: std::bad_alloc. Bad input never aborts.
+// fails in it. kOutOfMemory says that memory ran out. kInternal comes with the text of any other
+// exception, such as one of a callback. A call that returns a plain copy (a text, a list) can only
+// run out of memory: std::bad_alloc. Bad input never aborts.
 #pragma once
 
 #include <cstdint>

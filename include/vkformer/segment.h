@@ -59,8 +59,8 @@ class VKFORMER_API Segmenter : public Task {
                                                         const SegmentOptions& options = {});
 };
 
-// The picture with the masks laid over it in colors: the bytes of an 8-bit RGB PNG file of the
-// picture's own size, which all masks must have.
+// The picture with the masks laid over it in colors. These are the bytes of an 8-bit RGB PNG file
+// of the picture's own size, which all masks must have.
 VKFORMER_API Result<std::vector<std::byte>> render_masks_png(const Picture& picture,
                                                              std::span<const PictureMask> masks);
 

@@ -37,10 +37,10 @@ struct SessionOptions {
   // session without it, too (docs/numerics.md).
   bool prefix_reuse = false;
   // Passes over texts run on a few lengths only: padded to the next of them, with a mask, and cut
-  // back, so that a text of another length seldom has to be prepared first. At most a quarter more
+  // back. So a text of another length seldom has to be prepared first. At most a quarter more
   // tokens, or 16 in all. Results are those of the padded text: within the bounds of
   // docs/numerics.md of those without. Passes with position_ids, with tensors in buffers of the
-  // application, and of families that see padding (docs/embedding.md) stay as they are; generations
+  // application, and of families that see padding (docs/embedding.md) stay as they are. Generations
   // are rounded always.
   bool round_lengths = false;
 };
@@ -56,8 +56,8 @@ struct RunOptions {
   enum class AttentionValues : uint8_t { kProbabilities, kScores };
   AttentionValues attention_values = AttentionValues::kProbabilities;
   // attention_entropy.l, encoder_attention_entropy.l and so on (B,H,T), of the same layers and
-  // heads: the entropy of each query's probabilities in nats, 0 where one key has them all or none
-  // is allowed.
+  // heads. It is the entropy of each query's probabilities in nats, 0 where one key has them all or
+  // none is allowed.
   bool entropy = false;
   // Divides the scores of every softmax of attention, from 1e-9 (the best key takes all) to 1e9
   // (all keys alike).
@@ -106,12 +106,12 @@ class VKFORMER_API Session {
   ~Session();
 
   // One full pass. Inputs by the library's argument names: input_ids (B,S), attention_mask (B,S)
-  // (absent: all ones), token_type_ids, position_ids (B,S), decoder_input_ids (B,T),
-  // decoder_attention_mask (B,T); pixel_values (B,C,height,width); input_features (B,mel,frames);
-  // pooling_mask (B,S), the tokens of a sentence embedding, where they are not attention_mask's. A
-  // tensor of another name is an error that names the nearest one. Masks hold 1 for tokens that are
-  // attended and 0 for others; another value is an error.
-  // Outputs: last_hidden_state (B,T,D), encoder_last_hidden_state (B,S,D), what the model's head
+  // (absent: all ones), token_type_ids, position_ids (B,S). Of decoders decoder_input_ids (B,T) and
+  // decoder_attention_mask (B,T). Of pictures and audio pixel_values (B,C,height,width) and
+  // input_features (B,mel,frames). Of sentence embeddings pooling_mask (B,S), their tokens, where
+  // they are not attention_mask's. A tensor of another name is an error that names the nearest one.
+  // Masks hold 1 for tokens that are attended and 0 for others; another value is an error. Its
+  // outputs are last_hidden_state (B,T,D), encoder_last_hidden_state (B,S,D), what the model's head
   // gives (logits, start_logits and end_logits, pooler_output, sentence_embedding), and the taps.
   Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options = {});
 
@@ -126,8 +126,8 @@ class VKFORMER_API Session {
   Result<Generation> generate_masked(const TensorMap& inputs, const GenerateOptions& options);
   const GenerationCounters& counters() const;
   // Of every input the log-probabilities that the model gives the tokens of a continuation, each
-  // after the input and those before it; of an encoder-decoder, after what its decoder starts
-  // with.
+  // after the input and those before it. Of an encoder-decoder they come after what its decoder
+  // starts with.
   Result<std::vector<std::vector<float>>> score(
       const std::vector<std::vector<TokenId>>& inputs,
       const std::vector<std::vector<TokenId>>& continuations);
@@ -141,8 +141,9 @@ class VKFORMER_API Session {
   // Prepares what runs of these sizes need (new_tokens above 0: a generation) while frames go on,
   // as start does, and returns at once. A run of these sizes begins without preparing then.
   Status warm_up(const SessionSizes& sizes);
-  // Goes on with that, for at most about a millisecond where nobody does it beside the caller: how
-  // much of all that was asked for is there, 0 to 1. An error is what the first failed with.
+  // Goes on with that, for at most about a millisecond where nobody does it beside the caller.
+  // Returns how much of all that was asked for is there, 0 to 1. An error is what the first failed
+  // with.
   Result<double> warmed_up();
   // Waits until all of it is there.
   Status finish_warm_up();
@@ -153,10 +154,10 @@ class VKFORMER_API Session {
 
   // Begins a pass, or a generation, which advance() or record() then carry out. One at a time:
   // until finish or cancel, nothing else runs in this session. What this size needs and is not
-  // there yet is prepared while frames go on (DeviceOptions::run_job): until then the progress is
-  // kPreparing, the fraction that of the pipelines, and what fails is an error of advance or
-  // record. An infinite budget waits for it. With on_token or a grammar each
-  // token's steps wait for the host, in calls of advance or record; on_token is called in these.
+  // there yet is prepared while frames go on (DeviceOptions::run_job). Until then the progress is
+  // kPreparing, with the fraction of the pipelines. What fails is an error of advance or record. An
+  // infinite budget waits for it. With on_token or a grammar each token's steps wait for the host,
+  // in calls of advance or record; on_token is called in these.
   Status start(const TensorMap& inputs, const RunOptions& options = {});
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
   // Submits the next slice, of at most this many microseconds of GPU time by an estimate that
@@ -167,13 +168,13 @@ class VKFORMER_API Session {
   // no submit, no semaphore. Its compute state is disturbed. What it wrote is visible to the host
   // and to transfers; for shaders the application puts a barrier after the compute stage's writes.
   // The application submits slices in order, to the device's queue, before it calls advance or
-  // finish; what still reads outputs of an earlier frame, it keeps apart by its own barrier.
-  // Between the steps of a generation, its state is read where the device's memory is mapped, else
-  // by a small submit of ours that waits.
-  // Infinity records all that is left (256 dispatches at most in one call).
+  // finish. Its own barrier keeps apart what still reads outputs of an earlier frame. Between the
+  // steps of a generation, its state is read where the device's memory is mapped, else by a small
+  // submit of ours that waits. Infinity records all that is left (256 dispatches at most in one
+  // call).
   Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
   // The command buffer that record appended to last was not submitted and never will be, as when a
-  // swapchain was lost: its slice comes again with the next record or advance. Call it once for
+  // swapchain was lost. Its slice comes again with the next record or advance. Call it once for
   // each slice that was dropped, before anything else is submitted. Devices without timestamps
   // remember one slice.
   Status drop_recorded();

@@ -1,5 +1,5 @@
 // StopStrings: ends a text where the first of several strings is complete, while it still arrives
-// in pieces: what may be the beginning of one is held back. For who decodes tokens without a task,
+// in pieces. What may be the beginning of one is held back. For who decodes tokens without a task,
 // such as those of a GenerationBatch.
 //
 // Threading: one thread at a time. Lifetime: a plain value that owns what it needs.

@@ -71,8 +71,8 @@ struct Entity {
   TextRange range;
 };
 
-// Texts to labels with probabilities: softmax, or a sigmoid per label where config.json says
-// multi_label_classification or there is one label; a "regression" is handed out as it is.
+// Texts to labels with probabilities. These are a softmax, or a sigmoid per label where config.json
+// says multi_label_classification or there is one label. A "regression" is handed out as it is.
 class VKFORMER_API TextClassifier : public Task {
  public:
   using Task::Task;
@@ -84,7 +84,7 @@ class VKFORMER_API TextClassifier : public Task {
   Result<std::vector<std::vector<LabelScore>>> classify(std::span<const ClassifyInput> inputs,
                                                         int top = 0);
   // The `labels` with probabilities for each text, best first, as zero-shot classification of
-  // transformers: kUnsupported where no class of the model has a name that begins with "entail".
+  // transformers. kUnsupported: no class of the model has a name that begins with "entail".
   Result<std::vector<std::vector<LabelScore>>> zero_shot(std::span<const std::string> texts,
                                                          std::span<const std::string> labels,
                                                          const ZeroShotOptions& options = {});

@@ -57,9 +57,9 @@ struct TextOptions {
 
   // Absent: sampled where one of the settings below says so, or the model does.
   std::optional<TokenChoice> choice;
-  // As SamplingOptions'. One of them, but the seed and a temperature of 0, has tokens sampled;
-  // where neither the caller nor the model says how many of the likeliest are left, these are 50,
-  // as in transformers.
+  // As SamplingOptions'. If one of them is given, but the seed and a temperature of 0, tokens are
+  // sampled. Where neither the caller nor the model says how many of the likeliest are left, these
+  // are 50, as in transformers.
   std::optional<double> temperature;
   std::optional<int> top_k;
   std::optional<double> top_p, min_p, typical_p;

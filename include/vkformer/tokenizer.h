@@ -92,7 +92,7 @@ struct EncodeOptions {
 };
 
 // Decoding while ids still arrive, as generation gives them. What push() and finish() return, one
-// after the other, is what Tokenizer::decode gives for all ids, cut between characters: text that
+// after the other, is what Tokenizer::decode gives for all ids, cut between characters. Text that
 // later ids may still change is held back.
 //
 // Threading: one thread at a time. Lifetime: move-only; keeps what it needs of its tokenizer, which

@@ -10,12 +10,12 @@
 // vkf_x_load reads a model's directory, vkf_x_load_from a vkf_source: files in memory, or the
 // host's own reader.
 //
-// Structs that begin with struct_size carry their version: set it to sizeof, and all that you do
-// not set to zero, which always means the default:
+// Structs that begin with struct_size carry their version. Set it to sizeof. Set all else to zero,
+// which always means the default:
 //   vkf_run_options options = {.struct_size = sizeof options};
-// A shorter struct, of a program built with an older header, gets defaults for what it lacks; a
-// longer one, of a newer header, is taken as long as what this library does not know is zero, and
-// is VKF_UNSUPPORTED otherwise. Where the library fills a struct, it does so up to struct_size, and
+// A shorter struct, of a program built with an older header, gets defaults for what it lacks. A
+// longer one, of a newer header, is taken as long as what this library does not know is zero. It is
+// VKF_UNSUPPORTED otherwise. Where the library fills a struct, it does so up to struct_size, and
 // with zeros beyond what it knows. A null pointer to options means all defaults. The few structs
 // without struct_size never change.
 //

@@ -120,8 +120,8 @@ struct AdoptedDevice {
   std::function<void()> queue_lock;
   std::function<void()> queue_unlock;
   // The application's own pipeline cache, into which pipelines go that vkformer makes, from any
-  // thread (so it must not be VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT); vkformer then
-  // reads and writes no cache file. Null: a cache of vkformer's.
+  // thread (so it must not be VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT). The library
+  // then reads and writes no cache file. Null: a cache of vkformer's.
   VkPipelineCache pipeline_cache = VK_NULL_HANDLE;
 };
 
@@ -158,8 +158,8 @@ class VKFORMER_API RecordedOperator {
   RecordedOperator& operator=(RecordedOperator&&) noexcept;
   ~RecordedOperator();
 
-  // What can be bound, by name: what the operator reads on the device (attention joins K and V to
-  // KV: all of K, then all of V) and its outputs.
+  // What can be bound, by name: what the operator reads on the device, and its outputs. Attention
+  // joins K and V to KV: all of K, then all of V.
   const std::map<std::string, OperatorTensor>& inputs() const;
   const std::map<std::string, OperatorTensor>& outputs() const;
   // Says where tensors lie; every output must have a place, inputs without one are uploaded from
@@ -168,7 +168,7 @@ class VKFORMER_API RecordedOperator {
 
   // Appends the dispatches and the barriers between them to a command buffer that is being
   // recorded, outside a render pass. Before it, the inputs must have been made visible to shader
-  // reads of the compute stage; after it, the outputs are shader writes of that stage, for the
+  // reads of the compute stage. After it, the outputs are shader writes of that stage, for the
   // application's own barrier. The bound compute pipeline, descriptor sets and push constants are
   // changed.
   Status record(VkCommandBuffer commands);
@@ -189,9 +189,9 @@ struct PassBuffer {
 
 // Session::start with some tensors in the application's own buffers, bound without copies: inputs
 // that its shaders wrote, outputs that they will read. `inputs` holds these inputs too, for their
-// shapes; their values are not used. Names are those of pass_buffers(); every placed tensor takes
-// 4 bytes an element, none may overlap another, and the device's queue family must own them (or
-// they are VK_SHARING_MODE_CONCURRENT). finish() leaves placed outputs out. The session keeps its
+// shapes; their values are not used. Names are those of pass_buffers(). Every placed tensor takes 4
+// bytes an element, and none may overlap another. The device's queue family must own them, or they
+// are VK_SHARING_MODE_CONCURRENT. finish() leaves placed outputs out. The session keeps its
 // recording on these buffers for the next start: they must outlive it, or forget_buffers().
 VKFORMER_API Status start_on_buffers(Session& session, const TensorMap& inputs,
                                      const std::map<std::string, BufferRange>& buffers,
@@ -219,9 +219,9 @@ struct ImageInput {
 };
 
 // start_on_buffers of a vision model whose `pixel_values` are the application's images, one for
-// each picture of the batch: resized, cropped and scaled by the GPU as `processor` does it, to the
+// each picture of the batch. The GPU resizes, crops and scales them as `processor` does it, to the
 // same bits. `inputs` holds what the model reads besides. The images are copied at the start of the
-// first slice, after all earlier commands of its queue, and must stay until that has run; the rest
+// first slice, after all earlier commands of its queue, and must stay until that has run. The rest
 // of the pass does not touch them. All images together have at most 67,108,864 pixels and fit into
 // one storage binding at 4 bytes a pixel.
 VKFORMER_API Status start_on_images(Session& session, const TensorMap& inputs,

@@ -122,8 +122,8 @@ struct RowSums {
 
 // Why ln n - v / (2 t^2) is the entropy to second order: with p = softmax(s / t),
 //   H = -sum p ln p = ln Z - sum p s / t,  Z = sum exp(s / t).
-// The cumulant expansion of ln (Z / n) in 1/t, for n keys whose scores have mean m and variance v,
-// gives ln Z = ln n + m/t + v/(2t^2) + O(t^-3). Its derivative by 1/t is the mean of s under p,
+// The cumulant expansion of ln (Z / n) in 1/t, for n keys whose scores have mean m and variance v.
+// It gives ln Z = ln n + m/t + v/(2t^2) + O(t^-3). Its derivative by 1/t is the mean of s under p,
 //   sum p s = m + v/t + O(t^-2).
 // So H = ln n + m/t + v/(2t^2) - m/t - v/t^2 + O(t^-3) = ln n - v/(2t^2) + O(t^-3). For scores that
 // are Gaussian all higher cumulants vanish, and the first terms omitted come from finite n only.

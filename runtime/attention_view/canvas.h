@@ -27,8 +27,8 @@ inline constexpr int64_t kMinBorderedCell = 6;
 // Width of printable ASCII in font units.
 int text_units(std::string_view text);
 
-// `text` as printable ASCII: other characters become <U+00E9>, bytes that are not UTF-8 <0xFF>;
-// cut with "..." where it would be wider than max_units (font units, a digit is 6 wide).
+// `text` as printable ASCII. Other characters become <U+00E9>, bytes that are not UTF-8 <0xFF>. It
+// is cut with "..." where it would be wider than max_units (font units, a digit is 6 wide).
 std::string heat_map_text(std::string_view text, int max_units);
 
 // Color of a value scaled to 0..1: white to dark blue, lightness falling evenly.

@@ -130,8 +130,8 @@ void butterfly_5(const std::array<const Values*, 5>& x, std::array<Values, 5>& y
 }
 
 // Stockham's pass, which leaves the result in order. For p below size / radix and q below stride:
-// y[q + stride (radix p + j)] = w^(p j) sum over k of x[q + stride (p + k size / radix)] v^(j k),
-// with w = exp(-2 pi i / size) and v = exp(-2 pi i / radix).
+//   y[q + stride (radix p + j)] = w^(p j) sum over k of x[q + stride (p + k size / radix)] v^(j k).
+// Here w = exp(-2 pi i / size) and v = exp(-2 pi i / radix).
 template <class Butterfly>
 void run_small_pass(const Pass& pass, Butterfly butterfly) {
   const size_t parts = pass.size / pass.radix;

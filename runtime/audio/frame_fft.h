@@ -10,8 +10,8 @@
 
 namespace vkformer {
 
-// Transforms of kLanes complex signals side by side: each step of the transform runs over the
-// lanes, so that the compiler makes vector instructions of it for every length.
+// Transforms of kLanes complex signals side by side. Each step of the transform runs over the
+// lanes. So the compiler makes vector instructions of it for every length.
 class FrameFft {
  public:
   static constexpr size_t kLanes = 8;

@@ -20,7 +20,7 @@ constexpr double kZeroCrossings = 48.0;
 constexpr double kBeta = 10.06126;
 constexpr double kCutoff = 1.0 - 0.067;
 
-// Fractions of a sample at which the filter is tabulated at most; it is interpolated linearly in
+// Fractions of a sample at which the filter is tabulated at most. It is interpolated linearly in
 // between, which is off by less than (pi / 2048)^2 / 8 = 3e-7.
 constexpr int64_t kMostPhases = 2048;
 

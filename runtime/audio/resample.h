@@ -13,9 +13,9 @@ namespace vkformer {
 inline constexpr int32_t kLeastSamplingRate = 1000;
 inline constexpr int32_t kMostSamplingRate = 768000;
 
-// `samples` (N), taken `from` times a second, as they are `to` times a second: ceil(N to / from)
-// samples, what lies outside the sound counted as silence. Frequencies that the lower of both rates
-// cannot hold are removed: flat up to 87 % of half that rate, 100 dB down from there on.
+// `samples` (N), taken `from` times a second, as they are `to` times a second. There are ceil(N to
+// / from) samples. What lies outside the sound counts as silence. Frequencies that the lower of
+// both rates cannot hold are removed: flat up to 87 % of half that rate, 100 dB down from there on.
 Result<std::vector<float>> resample(std::span<const float> samples, int32_t from, int32_t to);
 
 }  // namespace vkformer

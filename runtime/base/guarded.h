@@ -21,14 +21,14 @@ Error absent_part(const char* part) noexcept;
 
 #ifdef VKFORMER_ABSENT_PART
 
-// A file of a part that this build omits: its bodies are checked and never compiled to code,
-// so that nothing of the part is linked.
+// A file of a part that this build omits. Its bodies are checked and never compiled to code, so
+// that nothing of the part is linked.
 template <class Body>
 auto guarded(const char*, const Body& body) noexcept -> decltype(body()) {
   return absent_part(VKFORMER_ABSENT_PART);
 }
-// What `body` gives where its part is in the build, else nothing: for calls without a Result, which
-// no object of an absent part is there for.
+// What `body` gives where its part is in the build, else nothing. It is for calls without a Result,
+// which no object of an absent part is there for.
 template <class Body>
 auto if_present(const Body& body) -> decltype(body()) {
   return {};

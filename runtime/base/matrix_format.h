@@ -58,7 +58,7 @@ constexpr bool in_blocks(MatrixFormat format) {
   return format >= MatrixFormat::kBF16;
 }
 
-// 32-bit words of a line of a cache of `width` elements: the values, two of f16 in a word or four
+// 32-bit words of a line of a cache of `width` elements. The values, two of f16 in a word or four
 // of q8, are filled up to whole runs of 32. The scales follow in f32.
 constexpr uint32_t cache_line_words(CacheFormat format, uint32_t width) {
   const uint32_t runs = (width + kBlockSteps - 1) / kBlockSteps;

@@ -24,7 +24,7 @@ struct EnumRow {
   const char* name;  // in C
 };
 
-// Row i holds the enumerator i of the C++ enum, so that a table lists each once;
+// Row i holds the enumerator i of the C++ enum. So a table lists each once;
 // tests/c_api/enums_test.cpp checks that none is missing.
 template <class Enum, size_t N>
 constexpr bool in_order(const std::array<EnumRow<Enum>, N>& rows) {

@@ -1,5 +1,5 @@
-// What the files of the C interface share: guarding calls, versioned structs, texts in and out, and
-// the handles that more than one of them opens.
+// What the files of the C interface share. These are guarding calls, versioned structs, texts in
+// and out, and the handles that more than one of them opens.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // Faults of templates. Inside this room a failure is thrown, because an interpreter passes failures
-// through every line of it; the two functions that other rooms call turn it into an Error.
+// through every line of it. The two functions that other rooms call turn it into an Error.
 // Needs: Result.
 #pragma once
 

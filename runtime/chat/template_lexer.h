@@ -1,4 +1,4 @@
-// Templates cut into text and tokens, with white space controlled as transformers sets Jinja up:
+// Templates cut into text and tokens. White space is controlled as transformers sets Jinja up:
 // trim_blocks and lstrip_blocks on, one line break at the end taken off. Needs: nothing.
 #pragma once
 

@@ -128,8 +128,8 @@ class IntegerMatrix : public CodedMatrix {
                                     n / grid.rows * grid.row_stride + block * grid.column_stride);
   }
 
-  // Blocks of whole 32 columns in turn, and scales that bfloat16 holds, are those of q8 and q4;
-  // with scales that halves hold they are those of q8_0 and q4_0.
+  // Blocks of whole 32 columns in turn, and scales that bfloat16 holds, are those of q8 and q4.
+  // With scales that halves hold they are those of q8_0 and q4_0.
   MatrixFormat find_format() const {
     const CodedIntegers& of = integers_;
     const bool whole = of.scales.columns % kBlockSteps == 0 || of.scales.columns >= k();

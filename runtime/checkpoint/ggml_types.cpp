@@ -138,7 +138,7 @@ void read_packed_scale(const Block& b, size_t at, size_t part, WeightBlock& out)
   out.minimum_parts = {minimum, minimum};
 }
 
-// Scales of scales and of minima, 12 bytes of them, 128 bytes of 4-bit values: weights 64 h + r and
+// Scales of scales and of minima, 12 bytes of them, 128 bytes of 4-bit values. Weights 64 h + r and
 // 64 h + 32 + r are the two of byte 32 h + r.
 void read_q4_k(const Block& b, size_t part, WeightBlock& out) {
   out.scale = b.half(0);

@@ -4,7 +4,7 @@
 // Threading: immutable once open; any thread may read.
 // Lifetime: values and views point into the file's bytes and live as long as the GgufFile.
 //
-// A file is checked whole when it is opened: every length is inside the file, keys and names are
+// A file is checked whole when it is opened. Every length is inside the file, keys and names are
 // there once, and tensors share no byte.
 #pragma once
 

@@ -5,8 +5,8 @@
 // Lifetime: owns its content; a nested object keeps the whole alive.
 //
 // A key whose value is null counts as missing. A value of the wrong type is an error that names
-// file, key and the type found; a default stands in for missing keys only, never for wrong ones.
-// A key that a file repeats has its last value.
+// file, key and the type found. A default stands in for missing keys only, never for wrong ones. A
+// key that a file repeats has its last value.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ class JsonConfig {
   Result<WeightedLists> get_weighted_lists_or(const std::string& key,
                                               const WeightedLists& fallback) const;
   // A list of pairs, each a list of names and how often it follows itself, such as
-  // [[["global", "local"], 2]]: the names in a row, of which there may be `most`.
+  // [[["global", "local"], 2]]. Gives the names in a row, of which there may be `most`.
   Result<std::vector<std::string>> get_repeated_names_or(const std::string& key,
                                                          const std::vector<std::string>& fallback,
                                                          size_t most) const;

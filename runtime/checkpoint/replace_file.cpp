@@ -74,7 +74,7 @@ Status replace_file(const std::string& path,
   }
   // A pipe or a terminal has nothing to replace.
   if (std::filesystem::is_other(target, ignored)) return write_into(path, target, pieces);
-  // A separate name for every writer: two may write the same path at once, and a writer that was
+  // A separate name for every writer. Two may write the same path at once, and a writer that was
   // killed may have left its file there.
   const auto ticks = std::chrono::steady_clock::now().time_since_epoch().count();
   std::filesystem::path temporary;

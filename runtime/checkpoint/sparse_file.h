@@ -14,8 +14,8 @@
 
 namespace vkformer {
 
-// Endings, added to the name of the whole file, of the two that stand for it: which ranges are
-// stored (JSON), and their bytes, one range after the other.
+// Endings, added to the name of the whole file, of the two that stand for it. They are which ranges
+// are stored (JSON), and their bytes, one range after the other.
 inline constexpr const char* kRangesEnding = ".ranges.json";
 inline constexpr const char* kStoredEnding = ".stored";
 

@@ -1,5 +1,5 @@
 // What slices have learned of a device's speed, in a text file beside the pipeline cache. What does
-// not match exactly, a line, the device, its driver, the kernels, is as good as no file: slices
+// not match exactly (a line, the device, its driver, the kernels) is as good as no file. Slices
 // then begin low and learn again.
 #pragma once
 

@@ -41,8 +41,8 @@ std::string pipeline_cache_path(const std::string& directory, const PipelineCach
 // The driver's data, or nothing where the file is absent, damaged or made for something else.
 std::optional<std::vector<std::byte>> read_pipeline_cache(const std::string& path,
                                                           const PipelineCacheKey& key);
-// Of a file of such caches, one after the other, the driver's data of those with that key; nothing
-// where the file is absent, or damaged anywhere.
+// Of a file of such caches, one after the other, the driver's data of those with that key. Nothing,
+// where the file is absent or damaged anywhere.
 std::optional<std::vector<std::vector<std::byte>>> read_pipeline_pack(const std::string& path,
                                                                       const PipelineCacheKey& key);
 // Replaces the file by these parts, whole or not at all; makes its directory where it is missing.

@@ -36,7 +36,7 @@ inline constexpr Features kExecutables = 1u << 16;    // pipelineExecutableInfo
 inline constexpr Features kDot8 = 1u << 17;           // shaderIntegerDotProduct
 inline constexpr Features kOccupancy = 1u << 18;      // computeOccupancyPriority
 
-// What the matrix tier needs. The memory model is what its kernels' SPIR-V is written in; once it
+// What the matrix tier needs. The memory model is what its kernels' SPIR-V is written in. Once it
 // is enabled, the atomics of every other kernel need its device scope, too.
 inline constexpr Features kUnits = kMatrix | kMemoryModel | kDeviceScope;
 // What kernels of matrix2 use: functions of subgroups' matrices, and local sizes by id in

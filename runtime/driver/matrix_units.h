@@ -37,8 +37,8 @@ struct Matrix2Features {
   VkBool32 cooperativeMatrixBlockLoads = VK_FALSE;
 };
 
-// How many lanes subgroups have: pipelines of matrix units ask for full subgroups of one size,
-// where a driver might choose others (VK_EXT_subgroup_size_control, core from Vulkan 1.3 on).
+// How many lanes subgroups have. Pipelines of matrix units ask for full subgroups of one size. A
+// driver might otherwise choose others (VK_EXT_subgroup_size_control, core from Vulkan 1.3 on).
 struct SubgroupSizes {
   bool offered = false;  // feature::kSubgroupSizes
   VkPhysicalDeviceSubgroupSizeControlProperties range{
@@ -49,7 +49,7 @@ struct SubgroupSizes {
   // Whether they may have another size if they do not ask. A device without the extension has one.
   bool may_differ_from(uint32_t size) const;
   // The size to ask for: as many lanes as these units' sums have columns, where the device has such
-  // subgroups. Its hardware then multiplies in vectors of that width (Intel: 8, or 16), and wider
+  // subgroups. Its hardware then multiplies in vectors of that width (Intel: 8, or 16). Wider
   // subgroups fill its registers with copies of what is the same for all lanes. Else the stated
   // one.
   uint32_t size_for(std::span<const MatrixUnit> units, uint32_t stated) const;

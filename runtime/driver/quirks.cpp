@@ -8,7 +8,7 @@ std::span<const Quirk> known_quirks() {
   // The first was seen in generation by slices. The first step's indirect dispatches omitted
   // workgroups when the piece before them had a base. That was the last piece of the prompt, in the
   // same command buffer. The second with LP_NATIVE_VECTOR_WIDTH=512 in Mesa 26.2.6, even in a
-  // kernel of nothing else. The third compiled by Mesa 26.2.6 for GPUs that were not there; on Xe2
+  // kernel of nothing else. The third compiled by Mesa 26.2.6 for GPUs that were not there. On Xe2
   // (Lunar Lake) it is 0, 14 and 183 registers at 32, 64 and 128 columns.
   static const Quirk kKnown[] = {
       {.date = "2026-11-22",

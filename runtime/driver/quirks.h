@@ -35,8 +35,8 @@ struct Quirk {
 // The workarounds that ship with the library.
 std::span<const Quirk> known_quirks();
 
-// Applies every quirk that matches: clamps the tier and limits, sets what the quirk says of the
-// device and its kernels, and notes its date and reason.
+// Applies every quirk that matches. It clamps the tier and limits, sets what the quirk says of the
+// device and its kernels. It notes its date and reason.
 void apply_quirks(std::span<const Quirk> quirks, const DriverIdentity& driver, DeviceCaps& caps,
                   std::vector<std::string>& notes);
 

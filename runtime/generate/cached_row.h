@@ -21,8 +21,8 @@ class CachedRow {
   const std::vector<uint32_t>& tokens() const { return tokens_; }
   size_t size() const { return tokens_.size(); }
 
-  // With how many of `tokens` the row may go on: as many as it holds of their beginning, or none
-  // where keys that those would see were written over.
+  // With how many of `tokens` the row may go on. These are as many as it holds of their beginning,
+  // or none where keys that those would see were written over.
   size_t shared(std::span<const uint32_t> tokens, const CacheReach& reach) const;
   // Keeps the first `count` tokens. What follows them is written over later.
   void trim(size_t count);

@@ -156,7 +156,7 @@ Result<GenerationSizes> sizes_of(const ModelFacts& facts, int64_t prompt, Genera
 }
 
 // A search after one prompt. Every step feeds the candidates of one position, each in its row of
-// the cache; the positions before are those of the rows that were chosen (ancestry).
+// the cache. The positions before are those of the rows that were chosen (ancestry).
 class ContrastiveSearch {
  public:
   ContrastiveSearch(DecodeStep& step, const GenerateOptions& options, size_t input)

@@ -1,7 +1,7 @@
-// The decode engine: a recorded step of slots, each a token at any position of any row of the
-// cache, and the recorded pass over prompts before it. Every way to generate submits these two;
-// schedulers (GenerationPass, SlotPass, contrastive_search) differ in what feeds the next step and
-// what reads the choice.
+// The decode engine. It has a recorded step of slots, each a token at any position of any row of
+// the cache. It also has the recorded pass over prompts before it. Every way to generate submits
+// these two; schedulers (GenerationPass, SlotPass, contrastive_search) differ in what feeds the
+// next step and what reads the choice.
 #pragma once
 
 #include <memory>
@@ -62,7 +62,7 @@ class DecodeStep : public Preparation {
   Status write_groups_and_table();
 
   // Submits the prompt's pass where `prompt` says so and there is one, then `part` of the step
-  // `times` times; `reads` can be read after a wait.
+  // `times` times. `reads` can be read after a wait.
   Status submit(Prompt prompt, RecordingPart part, int64_t times,
                 std::span<const TensorPart> reads);
   // The same in slices: appends what there is of the prompt, then `times` whole steps.

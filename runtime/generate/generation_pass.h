@@ -61,8 +61,8 @@ class GenerationPass {
   SearchParams params_;
   // What the host reads after steps: the first words of the state, and the search.
   std::vector<TensorPart> results_;
-  // Of this run: the position of the first generated token, how many there are at most, steps that
-  // were not begun, and who follows the tokens.
+  // Of this run: the position of the first generated token, how many there are at most, and steps
+  // that were not begun. It also says who follows the tokens.
   int64_t prompt_end_ = 1;
   int64_t new_tokens_ = 0;
   size_t per_input_ = 1;  // items

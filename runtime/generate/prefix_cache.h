@@ -1,4 +1,4 @@
-// Generates in sequences that stay in the KV cache between calls: if a prompt shares a prefix with
+// Generates in sequences that stay in the KV cache between calls. If a prompt shares a prefix with
 // a cached one, only the tokens after that prefix are computed. A scheduler with its own batch.
 #pragma once
 

@@ -26,13 +26,13 @@ struct GenerationInputs {
 Result<std::optional<PlannedGraph>> plan_prompt(const LoadedModel& model, const StepShape& shape,
                                                 const HostAccess& access);
 
-// Tokens of item i's prompt that are fed before a step chooses one: all, but for what is longer
-// than the recording's prompt, which steps feed one by one.
+// Tokens of item i's prompt that are fed before a step chooses one. These are all, but for what is
+// longer than the recording's prompt. Steps feed the rest one by one.
 size_t fed_at_once(const GenerationInputs& inputs, size_t item, const StepShape& shape);
 
-// What the pass reads of `inputs`: the prompts without their last tokens, padded on the right, or
-// with them where tokens of a prompt see later ones. No keys of the padding are stored, and
-// families that sum a whole prompt mask it. Precondition: the pass has tokens
+// What the pass reads of `inputs`: the prompts without their last tokens, padded on the right.
+// Where tokens of a prompt see later ones, the last tokens are included. No keys of the padding are
+// stored, and families that sum a whole prompt mask it. Precondition: the pass has tokens
 // (ModelFamily::prompt_tokens); else it reads inputs.words alone.
 Result<FeedWords> prompt_words(const ModelFamily& family, const StepShape& shape,
                                const GenerationInputs& inputs);

@@ -1,5 +1,5 @@
-// How one request of a batch chooses its tokens, place by place: its settings as the words that
-// the kernels read, end tokens, and tokens that are forced.
+// How one request of a batch chooses its tokens, place by place. It has its settings as the words
+// that the kernels read, end tokens, and tokens that are forced.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Adapters of low rank in GGUF files, as llama.cpp's converter writes them: A and B of each matrix
-// under its name in the format, and alpha in the metadata.
+// Adapters of low rank in GGUF files, as llama.cpp's converter writes them. A file has A and B of
+// each matrix under its name in the format, and alpha in the metadata.
 //
 // Threading: pure functions.
 #pragma once

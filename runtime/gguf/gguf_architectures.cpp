@@ -192,8 +192,8 @@ Result<Json> gemma_config(const GgufMetadata& m) {
   return config;
 }
 
-// The largest models of both generations scale scores by the width of the model over its heads;
-// files do not say so, but have that number of layers.
+// The largest models of both generations scale scores by the width of the model over its heads.
+// Files do not say so, but have that number of layers.
 double gemma_scalar(const Json& config, int64_t largest) {
   const int64_t heads = config["num_attention_heads"], width = config["hidden_size"];
   if (config["num_hidden_layers"] != largest) return config["head_dim"].get<double>();

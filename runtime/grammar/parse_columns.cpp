@@ -12,7 +12,7 @@ namespace {
 
 // Columns to keep before those that nobody needs are dropped.
 constexpr size_t kKeptColumns = 1u << 15;
-// Items in all columns, and in one of them: beyond it a text is too deeply nested, or the grammar
+// Items in all columns, and in one of them. Beyond it a text is too deeply nested, or the grammar
 // has too many ways to read it.
 constexpr size_t kMostItems = 1u << 20;
 constexpr size_t kMostColumnItems = 1u << 14;

@@ -53,7 +53,7 @@ class ParseColumn {
 
   // The tokens that may come next; kept here by whoever computes them.
   std::unique_ptr<const TokenSet> tokens;
-  // Bytes to the end of the text at least, from here and after any token that may come next; the
+  // Bytes to the end of the text at least, from here and after any token that may come next. The
   // code that computes them stores them here.
   static constexpr uint64_t kUnknown = UINT64_MAX;
   uint64_t shortest_end = kUnknown;

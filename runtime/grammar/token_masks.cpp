@@ -147,7 +147,7 @@ Result<std::span<const uint32_t>> TokenMasks::allowed_within(const ColumnRef& co
   const bool has_end = !tokens_->end_ids.empty();
   const auto room = static_cast<uint64_t>(std::max<int64_t>(tokens - (has_end ? 1 : 0), 0));
   VKF_ASSIGN(const auto words, allowed(column));
-  // A byte puts the end off by what a rule takes to end, at most for each rule that it opens; few
+  // A byte puts the end off by what a rule takes to end, at most for each rule that it opens. Few
   // open more than one.
   const uint64_t jump = 2 * (ends_.longest() + 1) * tokens_->trie.max_depth();
   if (room >= ends_.of(*column) + jump || room >= column->furthest_end) return words;

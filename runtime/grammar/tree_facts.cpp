@@ -7,8 +7,8 @@ namespace {
 
 using Kind = GrammarNode::Kind;
 
-// The nodes of which a property holds that goes from the parts up: all of a sequence, any of a
-// choice (Dowling and Gallier, 1984: linear in the grammar).
+// The nodes of which a property holds that goes from the parts up. It is all of a sequence, any of
+// a choice (Dowling and Gallier, 1984: linear in the grammar).
 std::vector<bool> solve(const GrammarTree& tree, bool chars_hold, bool full_literals_hold) {
   const size_t count = tree.nodes.size();
   std::vector<std::vector<uint32_t>> users(count);

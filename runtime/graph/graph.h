@@ -71,8 +71,8 @@ class Graph {
   // The external tensor of that name, or kNoTensor.
   TensorId find_external(const std::string& name) const;
 
-  // A decoding step: rows are live slots (at most row_capacity), their number known only on the
-  // GPU, so dispatches over rows take their group counts indirectly.
+  // A decoding step: rows are live slots (at most row_capacity). Only the GPU knows their number,
+  // so dispatches over rows take their group counts indirectly.
   bool is_step() const { return row_capacity_ > 0; }
   uint32_t row_capacity() const { return row_capacity_; }
   void set_step(uint32_t row_capacity) { row_capacity_ = row_capacity; }

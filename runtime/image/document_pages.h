@@ -1,6 +1,6 @@
-// Donut's image processor (Kim et al., 2022, "OCR-free Document Understanding Transformer"): a
-// page is shrunk to fit into a fixed size with its proportions, and black margins fill the rest.
-// The steps are those of transformers' DonutImageProcessor by torch, without random padding.
+// Donut's image processor (Kim et al., 2022, "OCR-free Document Understanding Transformer"). A page
+// is shrunk to fit into a fixed size with its proportions, and black margins fill the rest. The
+// steps are those of transformers' DonutImageProcessor by torch, without random padding.
 //
 // Threading: immutable; any thread may process.
 #pragma once

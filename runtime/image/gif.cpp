@@ -108,7 +108,7 @@ class LzwDecoder {
   }
 
   // Writes the string of a code, backwards from its end, and learns the string that follows from
-  // it: the previous one and this one's first index.
+  // it. That is the previous one and this one's first index.
   size_t emit(int code, std::span<uint8_t> out) {
     size_t size = 0;
     int at = code;

@@ -1,5 +1,5 @@
-// Qwen2-VL's image processor, which Qwen2.5-VL and Qwen3-VL use, too: a picture keeps its
-// proportions and becomes a list of square patches, those of one token one after the other.
+// Qwen2-VL's image processor, which Qwen2.5-VL and Qwen3-VL use, too. A picture keeps its
+// proportions and becomes a list of square patches. Those of one token follow each other.
 // Needs: RgbPicture, vkformer/picture.h.
 #pragma once
 

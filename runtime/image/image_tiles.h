@@ -1,5 +1,5 @@
-// The image processors of Idefics3 and SmolVLM: a picture is cut into square tiles, row by row, and
-// followed by the whole at the size of a tile.
+// The image processors of Idefics3 and SmolVLM. A picture is cut into square tiles, row by row.
+// The whole at the size of a tile follows them.
 // Needs: RgbPicture, vkformer/picture.h.
 #pragma once
 

@@ -153,8 +153,8 @@ class JpegSegments {
     return {};
   }
 
-  // Tables of 16 counts and their symbols: no more than 256 symbols, and codes of n bits are below
-  // 2^n (annex C of T.81).
+  // Tables of 16 counts and their symbols. They have no more than 256 symbols, and codes of n bits
+  // are below 2^n (annex C of T.81).
   Status check_huffman(Bytes body) {
     while (!body.empty()) {
       if (body.size() < 17) return broken("a Huffman table is cut short");

@@ -48,7 +48,7 @@ struct KernelInfo {
 
 const KernelInfo& kernel_info(KernelId id);
 
-// The SPIR-V of a kernel; of its group as far as the kernel's end, unpacked each time (about a
+// The SPIR-V of a kernel. Its group is unpacked as far as the kernel's end each time (about a
 // millisecond at most, once for a pipeline). Empty where memory runs out.
 std::vector<uint32_t> kernel_spirv(KernelId id);
 

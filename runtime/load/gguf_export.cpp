@@ -112,8 +112,8 @@ class TensorWriter {
                GgufWriter& writer)
       : naming_(naming), checkpoint_(checkpoint), type_(type), writer_(writer) {}
 
-  // A source in the same format: tensors whose values or shapes a family reads in another way are
-  // copied, since values would be rounded on the way.
+  // A source in the same format. Tensors whose values or shapes a family reads in another way are
+  // copied. Otherwise values would be rounded on the way.
   void copy_changed(const std::vector<GgufFile>& files) {
     for (const GgufFile& file : files) {
       for (const auto& [name, tensor] : file.tensors()) originals_[name] = &tensor;

@@ -120,7 +120,7 @@ std::optional<std::vector<PlaceRange>> even_ranges(const RangeSums& sums,
   return ranges;
 }
 
-// Lanes follow each other through the members: a step takes what one lane takes through all of
+// Lanes follow each other through the members. A step takes what one lane takes through all of
 // them, or what the slowest member takes for all lanes.
 SplitEstimate estimate_of(const RangeSums& sums, std::span<const GroupMember> members,
                           std::span<const PlaceRange> ranges, const SplitDemand& demand) {

@@ -21,7 +21,7 @@ std::string shapes_of(const Plan& plan, const Dispatch& dispatch) {
   return read + (read.empty() ? "->" : " ->") + written;
 }
 
-// Shares of a submit where nothing but its whole time is known: a byte counts as eight operations,
+// Shares of a submit where nothing but its whole time is known. A byte counts as eight operations,
 // about what devices do while they move one.
 double weight_of(const ProfiledDispatch& dispatch) {
   return 1.0 + dispatch.flops + 8.0 * dispatch.bytes;

@@ -102,10 +102,10 @@ std::string fault_of(const std::shared_ptr<VulkanDevice>& device, DeviceCaps cap
 }
 
 // One attention whose scores differ enough that a query takes the value of one key or, halfway
-// between two of them, the mean of both. All of it is exact in f16, with two exceptions: one
-// element of a value, and one of a query that alone decides which key its row takes. Key j has the
-// digits a and b of 8 a + b, over and over. The product of (2 a, -a^2, 2 b, -b^2) and (x, 1, y, 1)
-// is largest where a is x and b is y.
+// between two of them, the mean of both. All of it is exact in f16, with two exceptions. These are
+// one element of a value, and one of a query that alone decides which key its row takes. Key j has
+// the digits a and b of 8 a + b, over and over. Take the product of (2 a, -a^2, 2 b, -b^2) and (x,
+// 1, y, 1). It is largest where a is x and b is y.
 struct AttentionProof {
   static constexpr int64_t kKeys = 63, kWidth = 41, kValueWidth = 35;
   static constexpr int64_t kPreferred = 3;  // by the last query

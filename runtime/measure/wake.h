@@ -27,7 +27,7 @@ Result<std::vector<RunTime>> run_awake(const std::shared_ptr<VulkanDevice>& devi
                                        const TimedPlan& plan, int repeats);
 
 // Whether the last runs were no faster than those before them, by the time that each took for the
-// same work: a clock that no longer rises.
+// same work. Then the clock no longer rises.
 bool is_steady(std::span<const double> times);
 
 }  // namespace vkformer

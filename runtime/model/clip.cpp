@@ -1,6 +1,6 @@
 // CLIP (Radford et al., 2021), SigLIP (Zhai et al., 2023) and SigLIP 2 with pictures of any
-// proportions (Tschannen et al., 2025): texts and pictures in one space, both towers together or
-// each alone. SigLIP 2's checkpoints for pictures of one size are SigLIPs.
+// proportions (Tschannen et al., 2025). They have texts and pictures in one space, both towers
+// together or each alone. SigLIP 2's checkpoints for pictures of one size are SigLIPs.
 #include <cmath>
 
 #include "base/message.h"

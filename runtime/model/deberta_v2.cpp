@@ -1,5 +1,5 @@
-// DeBERTa v2 and v3 (He et al., 2021 and 2023): BERT whose scores have content and distance apart,
-// with a convolution beside the first layer in the largest models.
+// DeBERTa v2 and v3 (He et al., 2021 and 2023). It is BERT whose scores have content and distance
+// apart, with a convolution beside the first layer in the largest models.
 #include <algorithm>
 #include <cctype>
 #include <cmath>

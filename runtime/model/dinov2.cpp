@@ -1,5 +1,5 @@
-// DINOv2 (Oquab et al., 2023) and its form with registers (Darcet et al., 2023): a ViT whose
-// branches have a scale of their own for each column, for pictures of any size.
+// DINOv2 (Oquab et al., 2023) and its form with registers (Darcet et al., 2023). It is a ViT whose
+// branches have a separate scale for each column, for pictures of any size.
 #include "model/dinov2.h"
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
-// ESM-1b and ESM-2 (Rives et al., 2021; Lin et al., 2023), language models of proteins: pre-norm
-// encoders with learned positions after the pad token's, or with rotary ones.
+// ESM-1b and ESM-2 (Rives et al., 2021; Lin et al., 2023). They are language models of proteins:
+// pre-norm encoders with learned positions after the pad token's, or with rotary ones.
 #include <bit>
 
 #include "base/message.h"

@@ -1,5 +1,6 @@
-// Gato (Reed et al., "A Generalist Agent", 2022): one causal stack over text, image patches,
-// continuous and discrete observations and actions, all in one sequence, that chooses actions.
+// Gato (Reed et al., "A Generalist Agent", 2022). It is one causal stack over text, image patches,
+// continuous and discrete observations and actions. They are all in one sequence, and it chooses
+// actions.
 #include <limits>
 
 #include "base/message.h"

@@ -1,5 +1,6 @@
-// GPT-OSS (OpenAI, 2025, "gpt-oss-120b & gpt-oss-20b model card"): LLaMA's layers with experts, a
-// learned score of each head in its softmax, windows on every other layer and biases everywhere.
+// GPT-OSS (OpenAI, 2025, "gpt-oss-120b & gpt-oss-20b model card"). It is LLaMA's layers with
+// experts, a learned score of each head in its softmax, windows on every other layer and biases
+// everywhere.
 #include <cmath>
 
 #include "base/message.h"

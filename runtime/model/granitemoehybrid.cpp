@@ -1,5 +1,5 @@
-// Granite 4 (IBM, 2025): Granite's layers, most of them with a selective state in the place of
-// attention, and with experts beside a feed-forward layer that every row takes.
+// Granite 4 (IBM, 2025). It is Granite's layers, most of them with a selective state in the place
+// of attention. Experts are beside a feed-forward layer that every row takes.
 #include "model/config_reading.h"
 #include "model/expert_reading.h"
 #include "model/family_list.h"

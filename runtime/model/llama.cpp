@@ -1,6 +1,6 @@
-// LLaMA (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen2 (Yang et al., 2024); Gemma,
-// Gemma 2 and Gemma 3 (Gemma Team, 2024 and 2025). They have rotary positions, RMSNorm, grouped
-// keys and values, and a gated feed-forward layer.
+// LLaMA (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen2 (Yang et al., 2024). Also
+// Gemma, Gemma 2 and Gemma 3 (Gemma Team, 2024 and 2025). They have rotary positions, RMSNorm,
+// grouped keys and values, and a gated feed-forward layer.
 #include "model/llama.h"
 
 #include <algorithm>

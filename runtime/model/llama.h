@@ -1,5 +1,5 @@
-// What families with LLaMA's layers share: rotary positions, RMSNorm, grouped keys and values, a
-// gated feed-forward layer without or with biases, and LLaMA's names in files.
+// What families with LLaMA's layers share. They share rotary positions, RMSNorm, grouped keys and
+// values, a gated feed-forward layer without or with biases, and LLaMA's names in files.
 #pragma once
 
 #include <functional>
@@ -108,7 +108,7 @@ Result<LlamaBiases> read_attention_biases(const JsonConfig& config);
 Result<RotarySetup> read_llama_rotary(const JsonConfig& config, const JsonConfig& scope,
                                       const RotaryDefaults& defaults, const StackConfig& stack);
 
-// A second kind of attention, which sees `window` keys, the query's own and those before it, with
+// A second kind of attention. It sees `window` keys, the query's own and those before it, with
 // positions of that index in StackConfig::rotaries (-1: none).
 void add_llama_window(StackConfig& stack, int64_t window, int rotary = 0);
 // Which layers slide, by layer_types or, without it, as `slides` says of a layer.

@@ -1,5 +1,5 @@
-// Longformer (Beltagy, Peters and Cohan, "Longformer: The long-document transformer", 2020): a
-// RoBERTa whose tokens see a window and the global tokens, in time linear in their number.
+// Longformer (Beltagy, Peters and Cohan, "Longformer: The long-document transformer", 2020). It is
+// a RoBERTa whose tokens see a window and the global tokens, in time linear in their number.
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/longformer_form.h"
 #include "model/family_list.h"

@@ -1,4 +1,4 @@
-// Marian (Junczys-Dowmunt et al., 2018) as Hugging Face's MarianMTModel saves it: a post-norm
+// Marian (Junczys-Dowmunt et al., 2018) as Hugging Face's MarianMTModel saves it. It is a post-norm
 // encoder-decoder with sinusoidal positions and, usually, one embedding for source, target and
 // head.
 #include "base/message.h"

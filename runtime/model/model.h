@@ -146,7 +146,7 @@ struct GenerationFacts {
   std::optional<int64_t> forced_eos;
   std::vector<int64_t> suppress;        // never chosen; bad_words_ids of one token count here
   std::vector<int64_t> begin_suppress;  // not chosen first
-  // What a decoder starts with where that is more than decoder_start, which it begins with; -1
+  // What a decoder starts with where that is more than decoder_start, which it begins with. -1
   // stands for a token that the user chooses (Whisper's language).
   std::vector<int64_t> decoder_prompt;
   // Tokens that such a prompt can hold, by name: languages ("<|en|>"), tasks ("transcribe"),
@@ -293,7 +293,7 @@ class ModelFamily {
   // Reads what this family takes beside what its SourceKind says (Longformer's global tokens), or
   // instead of it where that is kArrays or kWaveform. It adds words for its own feeds, and to
   // shape.more what its graph depends on. Called after the common reading, whose sizes and words
-  // are in `result`; in a generation shape.source may be longer than the caller's rows, which then
+  // are in `result`. In a generation shape.source may be longer than the caller's rows, which then
   // count as padded.
   virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
   // The names that read_inputs looks up beside those that every model of its SourceKind takes; a
@@ -303,8 +303,8 @@ class ModelFamily {
   // Pictures in the prompts of a generation from `tokens`; nothing where a family reads none.
   virtual Result<PromptPictures> read_pictures(const TensorMap& inputs,
                                                const PromptTokens& tokens) const;
-  // The number of features of an image of height x width pixels, as its processor made it; an error
-  // where the family reads none of that size.
+  // The number of features of an image of height x width pixels, as its processor made it. It is an
+  // error where the family reads none of that size.
   virtual Result<int64_t> image_tokens(int64_t height, int64_t width) const;
   // T of build_prompt: P - 1, for the last token of a prompt is a step's; P where tokens of a
   // prompt see later ones.
@@ -336,7 +336,7 @@ class ModelFamily {
   virtual Result<StepResult> build_step(ModelBuilder& builder, const StepShape& shape) const;
 };
 
-// Reads config.json (and generation_config.json if present) of a model and makes its family;
+// Reads config.json (and generation_config.json if present) of a model and makes its family.
 // ErrorCode::kUnsupported names a model_type that this build does not know.
 Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& files);
 // The model_type values load_family knows.

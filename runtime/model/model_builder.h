@@ -13,8 +13,8 @@
 
 namespace vkformer {
 
-// Where the host writes an input of every run: `what` names the values (ModelFamily::build_forward
-// lists them), from 32-bit word `word` of the external tensor on.
+// Where the host writes an input of every run. `what` names the values (ModelFamily::build_forward
+// lists them). They go from 32-bit word `word` of the external tensor on.
 struct HostFeed {
   std::string what;
   TensorId tensor = kNoTensor;

@@ -1,5 +1,5 @@
-// ModernBERT (Warner et al., 2024): a pre-norm encoder with rotary positions, gated feed-forward
-// layers, and layers that see the whole text or a window around each token.
+// ModernBERT (Warner et al., 2024). It is a pre-norm encoder with rotary positions, gated
+// feed-forward layers, and layers that see the whole text or a window around each token.
 #include "model/modernbert.h"
 
 #include "base/message.h"

@@ -1,5 +1,5 @@
-// ModernBERT's decoder (Weller et al., 2025, Ettin): its layers with a causal mask and separate
-// projections; a language head of a dense layer, a norm and the words.
+// ModernBERT's decoder (Weller et al., 2025, Ettin). It has its layers with a causal mask and
+// separate projections. Its language head is a dense layer, a norm and the words.
 #include <algorithm>
 
 #include "model/blocks/named_decoder.h"

@@ -1,5 +1,5 @@
-// MPNet (Song et al., 2020): BERT without token types whose positions begin after the pad token's,
-// and which adds T5's bias by distance to the scores of every layer.
+// MPNet (Song et al., 2020). It is BERT without token types whose positions begin after the pad
+// token's. It adds T5's bias by distance to the scores of every layer.
 #include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"

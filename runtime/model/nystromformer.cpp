@@ -126,7 +126,7 @@ Result<int64_t> Nystromformer::padded_length(int64_t tokens) const {
 
 Status Nystromformer::read_inputs(const TensorMap&, ForwardInputs& result) const {
   VKF_ASSIGN(const int64_t padded, padded_length(result.shape.source));
-  // Positions that a caller gives are rows of the table, where those counted begin at row 2; the
+  // Positions that a caller gives are rows of the table, where those counted begin at row 2. The
   // subtraction may wrap, as the addition in the embedding does.
   if (result.positions == Tap::kOn) {
     for (uint32_t& position : result.words.at("position_ids")) position -= kFirstPosition;

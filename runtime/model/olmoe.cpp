@@ -1,5 +1,6 @@
-// OLMoE (Muennighoff et al., 2024, "OLMoE: Open mixture-of-experts language models"): LLaMA's
-// layers with norms of whole queries and keys, and experts in the place of the feed-forward layer.
+// OLMoE (Muennighoff et al., 2024, "OLMoE: Open mixture-of-experts language models"). It has
+// LLaMA's layers with norms of whole queries and keys, and experts in the place of the feed-forward
+// layer.
 #include "base/message.h"
 #include "model/config_reading.h"
 #include "model/expert_reading.h"

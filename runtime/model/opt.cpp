@@ -1,5 +1,5 @@
-// OPT (Zhang et al., "OPT: Open Pre-trained Transformer Language Models", 2022): GPT-3's shape with
-// ReLU, learned positions after two unused rows, counted by the attention mask.
+// OPT (Zhang et al., "OPT: Open Pre-trained Transformer Language Models", 2022). It has GPT-3's
+// shape with ReLU, learned positions after two unused rows, counted by the attention mask.
 #include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"

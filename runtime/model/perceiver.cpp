@@ -315,8 +315,8 @@ Status Perceiver::add_head(ModelBuilder& b, const LatentRun& run, TensorId laten
   return {};
 }
 
-// The input of a layer as an output, counted as the library does: the states between two blocks are
-// two entries of its list, so they are copied.
+// The input of a layer as an output, counted as the library does. The states between two blocks are
+// two entries of its list. So they are copied.
 Status show_states(ModelBuilder& b, TensorId x, int64_t layer, int64_t layers_per_block) {
   const int64_t entry = layer + layer / layers_per_block;
   b.mark_output(x, "hidden_states." + std::to_string(entry));

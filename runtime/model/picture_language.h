@@ -1,5 +1,5 @@
-// Language models that read pictures: a tower of pictures, a projection, and a decoder with LLaMA's
-// layers (llava.cpp, paligemma.cpp, gemma3.cpp, idefics3.cpp, qwen_vl.cpp).
+// Language models that read pictures. They have a tower of pictures, a projection, and a decoder
+// with LLaMA's layers (llava.cpp, paligemma.cpp, gemma3.cpp, idefics3.cpp, qwen_vl.cpp).
 #pragma once
 
 #include "model/blocks/picture_prompt.h"

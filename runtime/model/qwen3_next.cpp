@@ -1,5 +1,5 @@
-// Qwen3-Next and the text model of Qwen3.5 (Yang et al., 2025 and 2026): gated delta networks in
-// three of four layers, gated attention in the others; Qwen3-Next with experts.
+// Qwen3-Next and the text model of Qwen3.5 (Yang et al., 2025 and 2026). They have gated delta
+// networks in three of four layers, gated attention in the others. Qwen3-Next has experts.
 #include "base/message.h"
 #include "model/config_reading.h"
 #include "model/expert_reading.h"

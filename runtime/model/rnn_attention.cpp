@@ -1,7 +1,7 @@
-// Recurrent sequence-to-sequence models, where attention began: RNNsearch (Bahdanau et al., "Neural
-// machine translation by jointly learning to align and translate", 2014), the models of Luong et
-// al. ("Effective approaches to attention-based neural machine translation", 2015), and without
-// attention Sutskever et al. ("Sequence to sequence learning with neural networks", 2014).
+// Recurrent sequence-to-sequence models, where attention began. These are RNNsearch (Bahdanau et
+// al., "Neural machine translation by jointly learning to align and translate", 2014), the models
+// of Luong et al. ("Effective approaches to attention-based neural machine translation", 2015), and
+// without attention Sutskever et al. ("Sequence to sequence learning with neural networks", 2014).
 // docs/recurrent_models.md has configuration, weights and formulas.
 #include <algorithm>
 

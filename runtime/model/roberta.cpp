@@ -1,5 +1,5 @@
 // RoBERTa (Liu et al., 2019), XLM-RoBERTa (Conneau et al., 2019) and CamemBERT (Martin et al.,
-// 2019): BERT whose positions begin after the pad token's, with its own heads.
+// 2019). They are BERT whose positions begin after the pad token's, with its own heads.
 #include "model/blocks/bert_layers.h"
 #include "model/family_list.h"
 

@@ -1,6 +1,6 @@
-// RT-DETR (Zhao et al., 2024): features of three sizes through a hybrid encoder, of which the best
-// places become the queries of a decoder with deformable attention. Every layer refines the boxes
-// of the one before. The sides of pictures are multiples of 32 pixels.
+// RT-DETR (Zhao et al., 2024). Features of three sizes go through a hybrid encoder. Its best places
+// become the queries of a decoder with deformable attention. Every layer refines the boxes of the
+// one before. The sides of pictures are multiples of 32 pixels.
 #include <cmath>
 #include <limits>
 #include <numeric>

@@ -1,5 +1,5 @@
-// The mask decoder of SAM (Kirillov et al., 2023): tokens of prompts and features of a picture that
-// attend to each other, then masks as products of tokens with enlarged features.
+// The mask decoder of SAM (Kirillov et al., 2023). It has tokens of prompts and features of a
+// picture that attend to each other, then masks as products of tokens with enlarged features.
 #pragma once
 
 #include "model/blocks/feature_map.h"

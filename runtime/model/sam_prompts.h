@@ -1,5 +1,5 @@
-// What SAM is asked for: points and boxes as tokens of its mask decoder, computed on the host from
-// random Fourier features (Tancik et al., 2020) that the file holds.
+// What SAM is asked for. These are points and boxes as tokens of its mask decoder. The host
+// computes them from random Fourier features (Tancik et al., 2020) that the file holds.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ class SamPrompts {
   Status prepare(const Checkpoint& checkpoint);
 
   // The tokens (B, P, N, D) of input_points (B, P, n, 2), input_labels (B, P, n) and input_boxes
-  // (B, P, 4), where there are such; the first ones are those of quality and masks.
+  // (B, P, 4), where there are such. The first ones are those of quality and masks.
   struct Tokens {
     int64_t prompts = 1;  // P
     int64_t tokens = 0;   // N

@@ -1,4 +1,4 @@
-// SpeechT5 for speech recognition (Ao et al., 2021): samples of audio go through wav2vec 2.0's
+// SpeechT5 for speech recognition (Ao et al., 2021). Samples of audio go through wav2vec 2.0's
 // convolutions into a post-norm encoder with relative keys (Shaw et al., 2018). A text decoder with
 // sinusoidal positions follows.
 #include <algorithm>

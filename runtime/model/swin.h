@@ -1,6 +1,6 @@
-// Swin (Liu et al., 2021): attention inside windows that shift from block to block, and stages that
-// halve the grid of tokens and double their width. Models that have such an encoder in them use
-// SwinEncoder as well.
+// Swin (Liu et al., 2021). It has attention inside windows that shift from block to block, and
+// stages that halve the grid of tokens and double their width. Models that have such an encoder in
+// them use SwinEncoder as well.
 #pragma once
 
 #include "model/blocks/picture_layers.h"

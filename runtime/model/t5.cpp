@@ -1,6 +1,6 @@
-// T5 (Raffel et al., 2020) with its kin T5 v1.1, Flan-T5 and mT5: pre-norm stacks with RMS norms,
-// without any bias and without a scale of the scores. Positions are a bias by distance that all
-// layers of a stack share. A T5EncoderModel is the encoder alone.
+// T5 (Raffel et al., 2020) with its kin T5 v1.1, Flan-T5 and mT5. They are pre-norm stacks with RMS
+// norms, without any bias and without a scale of the scores. Positions are a bias by distance that
+// all layers of a stack share. A T5EncoderModel is the encoder alone.
 #include <cmath>
 
 #include "base/message.h"

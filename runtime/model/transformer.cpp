@@ -1,5 +1,5 @@
 // The Transformer of "Attention is all you need" (Vaswani et al., 2017) as PyTorch's nn.Transformer
-// lays it out: post- or pre-norm, ReLU or GELU, embeddings separate or shared.
+// lays it out. It is post- or pre-norm, ReLU or GELU, embeddings separate or shared.
 #include <cmath>
 
 #include "base/message.h"

@@ -1,6 +1,6 @@
 // wav2vec 2.0 with Conformer layers (Baevski et al., 2020, "wav2vec 2.0"; Gulati et al., 2020,
-// "Conformer"): frames of audio by convolutions, then layers of attention and convolution. A CTC
-// head, where it has one, gives a character for each frame (Graves et al., 2006).
+// "Conformer"). It makes frames of audio by convolutions, then layers of attention and convolution.
+// A CTC head, where it has one, gives a character for each frame (Graves et al., 2006).
 #include "base/message.h"
 #include "model/blocks/conformer_layer.h"
 #include "model/blocks/distance_bias.h"

@@ -115,8 +115,8 @@ inline std::string first_present(const Checkpoint& checkpoint,
   return names.back();
 }
 
-// "bert." where the file has its tensors inside a model with a head, "" where a base model was
-// saved alone; `tensor` is one that every such file has.
+// "bert." where the file has its tensors inside a model with a head. "" where a base model was
+// saved alone. `tensor` is one that every such file has.
 inline std::string name_prefix(const Checkpoint& checkpoint, const std::string& prefix,
                                const std::string& tensor) {
   return checkpoint.find(prefix + tensor) != nullptr ? prefix : std::string();

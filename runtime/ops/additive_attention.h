@@ -13,7 +13,7 @@
 // A row of kv begins with its key (A) and ends with its value (C); the two may overlap. Real tokens
 // count from 0, wherever padding is. A window keeps the keys at most D tokens from its center. With
 // local-m the center is the query's own position. With local-p it is S' q[A], where S' is the count
-// of real tokens; the weights are then multiplied by exp(-(j - center)^2 / (2 (D / 2)^2)). Without
+// of real tokens. The weights are then multiplied by exp(-(j - center)^2 / (2 (D / 2)^2)). Without
 // an allowed key, the row is zeros.
 #pragma once
 

@@ -23,8 +23,8 @@ uint32_t lane_columns(const AttentionSizes& a) {
   return (fours(a.value_width) + kKeyLanes - 1) / kKeyLanes;
 }
 
-// As the shaders lay it out: queries, a stage of keys or values, weights, a float of every lane, a
-// mark, and in chunks where keys stand.
+// As the shaders lay it out. It has queries, a stage of keys or values, weights, a float of every
+// lane, a mark, and in chunks where keys stand.
 uint64_t shared_bytes(const AttentionSizes& a, const AttentionBlocks& b) {
   const uint64_t keys = uint64_t{kKeys} * (b.stage_depth | 1);
   const uint64_t values = uint64_t{b.stage_keys} * lane_columns(a) * kKeyLanes;

@@ -1,5 +1,5 @@
 // Attention of GPUs in f32 by blocks of queries and keys (shaders/attention_blocks.comp; in chunks
-// shaders/chunk_attention_blocks.comp): when it is chosen, and how it is launched.
+// shaders/chunk_attention_blocks.comp). The file says when it is chosen, and how it is launched.
 #pragma once
 
 #include <optional>

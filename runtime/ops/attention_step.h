@@ -6,10 +6,10 @@
 //
 // A line of kv holds the keys of all heads, then the values of all heads. If all query heads share
 // one key, its values may be columns of that key. Multi-head latent attention (DeepSeek-AI, 2024,
-// "DeepSeek-V2", section 2.1) caches such lines: a rotated shared key and a latent, which is
-// attended to as key and as value. A cache with fewer lines
-// than positions rolls (kv_append.h). Keys are summed up in the order of their positions, wherever
-// they are stored. So a result has the same bits as with a line for every position.
+// "DeepSeek-V2", section 2.1) caches such lines: a rotated shared key and a latent. The line is
+// attended to as key and as value. A cache with fewer lines than positions rolls (kv_append.h).
+// Keys are summed up in the order of their positions, wherever they are stored. So a result has the
+// same bits as with a line for every position.
 //
 // With a context of N keys, a query at position p >= N attends to the first `sinks` keys and the
 // last N - sinks. It follows them, at position N - 1 (Xiao et al. 2023, "Efficient Streaming
@@ -32,8 +32,8 @@ struct AttentionStepInputs {
   TensorId q = kNoTensor;      // (slots, any row width)
   TensorId kv = kNoTensor;     // (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev))
   TensorId aux = kNoTensor;    // self: words, U32: ancestry (R, C), needed where beams > 1, and
-                               // what the three offsets point at; cross: key mask
-                               // (B, ceil(S/32)), U32, or none
+                               // what the three offsets point at. Cross: key mask (B, ceil(S/32)),
+                               // U32, or none
   TensorId state = kNoTensor;  // DecodeState and slot rows (words), U32
 };
 

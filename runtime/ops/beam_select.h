@@ -1,6 +1,6 @@
 // beam_select: one step of beam search per batch item with the semantics of Hugging Face's
-// generate: K = max(2, 1 + end tokens) * n candidates, length penalty, early stopping. Histories
-// and the ancestry table are reordered; the key/value cache is not moved.
+// generate. It has K = max(2, 1 + end tokens) * n candidates, length penalty, early stopping.
+// Histories and the ancestry table are reordered; the key/value cache is not moved.
 //
 //   candidates (R, K, 2) -> search (params/search.h), ancestry (R, C)
 #pragma once

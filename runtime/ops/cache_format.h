@@ -1,5 +1,5 @@
-// How a key/value cache is stored, by its description: F32 (R, lines, width), or U32 (R, lines,
-// words) with the words of base/matrix_format.h.
+// How a key/value cache is stored, by its description. It is F32 (R, lines, width), or U32 (R,
+// lines, words) with the words of base/matrix_format.h.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// causal_conv: a short causal convolution of each channel by itself, with what a generation keeps
-// of it (Mamba: Gu and Dao, 2023; gated short convolutions: LFM2, Liquid AI, 2025).
+// causal_conv: a short causal convolution of each channel by itself. It also has what a generation
+// keeps of it (Mamba: Gu and Dao, 2023; gated short convolutions: LFM2, Liquid AI, 2025).
 //
 //   y[t] = act(bias + sum_k w[k] g[t - K + 1 + k]),  g = x;  with gates g = x * in,
 //   and y[t] is multiplied by `out`
@@ -7,8 +7,8 @@
 //     -> y as many rows, of W with the channels' columns replaced, or of C alone
 //
 // Tokens before the first one and masked ones count as zeros, and a masked token's row is zeros. A
-// generation keeps the last K - 1 values of g: states (R, L, K - 1, C), of whose L lines a row
-// writes the one of its position (ops/parent_lines.h).
+// generation keeps the last K - 1 values of g. These are states (R, L, K - 1, C), of whose L lines
+// a row writes the one of its position (ops/parent_lines.h).
 #pragma once
 
 #include "ops/activation.h"
@@ -38,8 +38,8 @@ struct CausalConvInputs {
   StateTensors carried = {};
 };
 
-// The output's description, or why the inputs do not fit: x (B, T, W) or (slots, W), taps
-// (K, C) or (K + 1, C), states (R, L, K - 1, C) or null.
+// The output's description, or why the inputs do not fit. The inputs are x (B, T, W) or (slots, W),
+// taps (K, C) or (K + 1, C), states (R, L, K - 1, C) or null.
 Result<TensorDesc> check_causal_conv(const TensorDesc& x, const TensorDesc& taps,
                                      const TensorDesc* states, const CausalConvAttrs& attrs);
 

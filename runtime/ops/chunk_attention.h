@@ -1,5 +1,5 @@
 // chunk_attention: attention of every chunk of tokens to itself and its neighbors, cyclically over
-// all chunks: the local and the LSH attention of Kitaev, Kaiser and Levskaya 2020 (Reformer).
+// all chunks. It is the local and the LSH attention of Kitaev, Kaiser and Levskaya 2020 (Reformer).
 // Linear in the tokens. Rows may be sorted by `order`, in several rounds; chunks then run through
 // all of them, one round after the other.
 //

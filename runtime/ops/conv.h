@@ -22,8 +22,8 @@ struct ConvAttrs {
   ConvWindow window = {};
   uint32_t groups = 1;
   ChannelOrder out_order = ChannelOrder::kLast;
-  // Tokens before each image in x (B, T, C), class tokens: they are copied to y, which then
-  // needs out = C and the same order of axes.
+  // Tokens before each image in x (B, T, C), class tokens. They are copied to y, which then needs
+  // out = C and the same order of axes.
   uint32_t leading_tokens = 0;
 };
 
@@ -33,8 +33,8 @@ struct ConvNodeAttrs {
   ActivationKind activation = ActivationKind::kNone;
 };
 
-// The output's description, with as many dimensions as x, or why the inputs do not fit: x
-// (B, C, H, W), (B, H, W, C), (B, C, T) or (B, T, C), as attrs.source says; table
+// The output's description, with as many dimensions as x, or why the inputs do not fit. The inputs
+// are x (B, C, H, W), (B, H, W, C), (B, C, T) or (B, T, C), as attrs.source says. The table is
 // (out, C/groups * kh * kw + 1).
 Result<TensorDesc> check_conv(const TensorDesc& x, const TensorDesc& table, const ConvAttrs& attrs);
 

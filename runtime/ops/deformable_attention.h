@@ -1,10 +1,10 @@
 // deformable_attention: every query reads a few places of the images' features, around its own box
-// (Zhu et al., 2021, "Deformable DETR"; boxes as in Zhao et al., 2024, "RT-DETR").
+// (Zhu et al., 2021, "Deformable DETR"). Boxes are as in Zhao et al., 2024, "RT-DETR".
 //
 //   value (B, S, H * E), samples (B, Q, 3 * H * L * P), boxes (B, Q, 4) -> y (B, Q, H * E)
 //
 // S are the tokens of L grids, one grid after the other, row by row. A row of samples is [offsets
-// (H, L, P, 2), x then y | scores (H, L, P)]; a box is center x, center y, width and height as
+// (H, L, P, 2), x then y | scores (H, L, P)]. A box is center x, center y, width and height as
 // parts of the picture.
 //
 //   weight = softmax of a head's scores over L and P
@@ -37,8 +37,8 @@ struct DeformableAttentionInputs {
   TensorId boxes = kNoTensor;    // (B, Q, 4)
 };
 
-// The output's description, or why the inputs do not fit: value (B, S, H * E), samples (B, Q, 3 * H
-// * L * P), boxes (B, Q, 4).
+// The output's description, or why the inputs do not fit. The inputs are value (B, S, H * E),
+// samples (B, Q, 3 * H * L * P), boxes (B, Q, 4).
 Result<TensorDesc> check_deformable_attention(const TensorDesc& value, const TensorDesc& samples,
                                               const TensorDesc& boxes,
                                               const DeformableAttentionAttrs& attrs);

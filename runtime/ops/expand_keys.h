@@ -1,5 +1,6 @@
 // expand_keys: queries, keys and values side by side, as attention takes them, where all heads
-// share a part of their keys (multi-head latent attention; DeepSeek-AI, 2024, "DeepSeek-V2").
+// share a part of their keys. That is multi-head latent attention (DeepSeek-AI, 2024,
+// "DeepSeek-V2").
 //
 //   q (..., H E), shared (..., Es or more), kv (..., H Eo + H Ev) -> y (..., 2 H E + H Ev)
 //

@@ -280,8 +280,8 @@ class Fuser {
     return {graph_, caps_, precision_, nodes_[first], nodes_[second]};
   }
 
-  // The nodes that read the only output of a node, in order; none where something else may, where
-  // another node writes it as well, or one reads it twice.
+  // The nodes that read the only output of a node, in order. There are none where something else
+  // may, where another node writes it as well, or one reads it twice.
   std::vector<size_t> readers_of(size_t index) const {
     const Node& node = nodes_[index];
     if (node.outputs.size() != 1) return {};

@@ -1,5 +1,5 @@
-// gated_norm: a gate beside a value, with or without an RMS norm of groups (Mamba-2: Dao and Gu,
-// 2024; gated delta networks: Yang et al., 2024; gated attention: Qiu et al., 2025).
+// gated_norm: a gate beside a value, with or without an RMS norm of groups. It is of Mamba-2 (Dao
+// and Gu, 2024), gated delta networks (Yang et al., 2024) and gated attention (Qiu et al., 2025).
 //
 //   gate only:  y = x act(z)
 //   gate first: y = h / sqrt(mean(h^2) + epsilon) * gain, h = x act(z)
@@ -18,8 +18,8 @@ struct GatedNormAttrs {
   float epsilon = 1e-6f;                              // added to the mean square
 };
 
-// The output's description, or why the inputs do not fit: x (..., G E), z (..., at least
-// first + G E), gain (G, E) or, where only a gate is asked for, null.
+// The output's description, or why the inputs do not fit. The inputs are x (..., G E), z (..., at
+// least first + G E), and gain (G, E). Where only a gate is asked for, the gain is null.
 Result<TensorDesc> check_gated_norm(const TensorDesc& x, const TensorDesc& z,
                                     const TensorDesc* gain, const GatedNormAttrs& attrs);
 

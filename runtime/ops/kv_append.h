@@ -27,8 +27,8 @@ struct KvAppendAttrs {
   uint32_t sinks = 0;      // first positions that stay; fewer than the lines
 };
 
-// Why the inputs do not fit, if they do not: x (slots, any), or of a prompt (B, P, any), state
-// (words), cache (R, lines, k_width + v_width).
+// Why the inputs do not fit, if they do not. The inputs are x (slots, any), or of a prompt (B, P,
+// any), state (words), cache (R, lines, k_width + v_width).
 Status check_kv_append(const TensorDesc& x, const TensorDesc& state, const TensorDesc& cache,
                        const KvAppendAttrs& attrs);
 
@@ -37,7 +37,7 @@ Status check_kv_append(const TensorDesc& x, const TensorDesc& state, const Tenso
 Status add_kv_append(Graph& graph, TensorId x, TensorId state, TensorId cache,
                      const KvAppendAttrs& attrs);
 
-// The dispatch that packs lines of `width` elements, without bindings, parameters and groups; its
+// The dispatch that packs lines of `width` elements, without bindings, parameters and groups. Its
 // constant 2 says that X has a row for every row of the cache. For what lowers to it as well.
 Dispatch packing_dispatch(LowerContext& context, const Node& node, CacheFormat format,
                           uint32_t width);

@@ -3,9 +3,9 @@
 //
 //   q (..., H E), absorbed (..., H R), line (..., r + R) -> y (..., (H + 1) (r + R)), r <= E
 //
-// A head of y is the first r columns of the head of q, which rotary positions turn, then the head's
-// columns of `absorbed`: the rest of q times the matrix that would expand keys. After all heads
-// follows the line, which all heads share as their key.
+// A head of y is the first r columns of the head of q, which rotary positions turn. Then come the
+// head's columns of `absorbed`: the rest of q times the matrix that would expand keys. After all
+// heads follows the line, which all heads share as their key.
 #pragma once
 
 #include "ops/op.h"

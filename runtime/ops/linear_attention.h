@@ -88,8 +88,8 @@ struct LinearStepAttrs {
 int64_t linear_state_width(const LinearFeatureAttrs& features, int64_t omega_rows,
                            int64_t head_width, int64_t value_width);
 
-// y's description, or why the inputs do not fit: x (any shape that the layouts stay inside), omega
-// (m, E) or null, mask (B, ceil(S/32)) or null.
+// y's description, or why the inputs do not fit. The inputs are x (any shape that the layouts stay
+// inside), omega (m, E) or null, mask (B, ceil(S/32)) or null.
 Result<TensorDesc> check_linear_attention(const TensorDesc& x, const TensorDesc* omega,
                                           const TensorDesc* mask,
                                           const LinearAttentionAttrs& attrs);

@@ -16,7 +16,7 @@ using Map = LinearFeatureAttrs::Map;
 
 constexpr uint32_t kSharedWords = 3072;  // that a workgroup may take
 // Keys of a causal chunk. Its state takes M Ev numbers, and the features of its keys and queries
-// 2 M for each of its tokens: about as many, unless values are wide.
+// 2 M for each of its tokens. These are about as many, unless values are wide.
 constexpr uint32_t kChunk = 64;
 constexpr uint32_t kWideChunk = 128;
 
@@ -151,8 +151,8 @@ struct OutputTile {
   uint32_t rows = 8;  // queries
 };
 
-// A software device pays for every element that its lanes load, and little for registers, so it
-// takes many rows; and lanes enough for its limit on rounds.
+// A software device pays for every element that its lanes load, and little for registers. So it
+// takes many rows, and lanes enough for its limit on rounds.
 OutputTile output_tile(const DeviceCaps& caps, const LinearAttentionAttrs& a, const LinearSizes& s,
                        uint64_t keys) {
   constexpr uint32_t kMostSums = 256;  // of an invocation

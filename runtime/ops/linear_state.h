@@ -1,5 +1,6 @@
-// Sums over keys that linear_attention and sequence_projection share: sum_j f_j [v_j | 1] per head,
-// taken in chunks of keys by many workgroups and merged in a fixed order. Internal to both.
+// Sums over keys that linear_attention and sequence_projection share: sum_j f_j [v_j | 1] per head.
+// They are taken in chunks of keys by many workgroups and merged in a fixed order. Internal
+// to both.
 #pragma once
 
 #include "ops/op.h"

@@ -202,8 +202,8 @@ struct RowWindow {
   uint64_t offset, bytes;  // no bytes: all rows
 };
 
-// Several where the result does not fit into one binding: of as many rows as do, in whole tiles,
-// whose bytes begin where a binding may.
+// Several where the result does not fit into one binding. Each is of as many rows as do, in whole
+// tiles, whose bytes begin where a binding may.
 std::vector<RowWindow> row_windows(const LowerContext& context, uint32_t rows, uint64_t row_bytes) {
   constexpr uint32_t kTile = 64;  // rows; a multiple of 64 words is aligned for every device
   const uint64_t limit = context.caps.limits.max_storage_range;

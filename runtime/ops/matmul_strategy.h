@@ -1,6 +1,6 @@
 // The strategies of matrix products: one row of a table for each. A row says which devices run a
-// choice of the strategy, which products it takes, and how it is launched; matmul_table.h says what
-// is cheapest.
+// choice of the strategy, which products it takes, and how it is launched. The table in
+// matmul_table.h says what is cheapest.
 #pragma once
 
 #include "ops/matmul_lowering.h"

@@ -56,8 +56,8 @@ void add_units(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
   }
 }
 
-// Rows in bytes times weights in blocks: a few, by slices of K where that does not change bits;
-// more by tiles, which a software device has no use for.
+// Rows in bytes times weights in blocks: a few, by slices of K where that does not change bits.
+// More by tiles, which a software device has no use for.
 void add_dots(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
   if (caps.device_class == DeviceClass::kSoftware) {
     const auto lanes = static_cast<uint8_t>(std::clamp(caps.subgroup_size, 4u, 8u));

@@ -29,8 +29,8 @@ struct MatmulTableRow {
 std::vector<MatmulTableRow> matmul_table(const DeviceCaps& caps,
                                          Precision precision = Precision::kF32);
 
-// What holds for a packed weight of any layout and a product of M rows: tuned, of weights in f32
-// and f16, or by the table.
+// What holds for a packed weight of any layout and a product of M rows. It is tuned, of weights in
+// f32 and f16, or by the table.
 MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format,
                            Precision precision = Precision::kF32);
 // The tuned choice alone.

@@ -1,4 +1,4 @@
-// mix_rounds: the rounds of an LSH attention as one result, each weighed by the softmax over the
+// mix_rounds: the rounds of an LSH attention as one result. Each is weighed by the softmax over the
 // rounds of its logsumexp (Kitaev, Kaiser and Levskaya 2020).
 //
 //   x (B, H, R, S, Ev + 2), as chunk_attention leaves it -> y (B, S, H * Ev)

@@ -1,11 +1,11 @@
 // parent_lines: in a decoding step, which line of recurrent states each live slot's token goes on
-// from: line (position - 1) mod L of the row that owns the position before.
+// from. It is line (position - 1) mod L of the row that owns the position before.
 //
 //   ancestry (R, C), state (words) -> parents (slots of any step), U32
 //
 // Every row has L lines and writes the one of its position. So a step reads what its parent beam
 // left and copies nothing, and a row can go back by L - 2 tokens. A step may have several tokens of
-// a row, in any slots: the first has a line, and each the slot of the next one
+// a row, in any slots. The first has a line, and each the slot of the next one
 // (params/state_scan.h). Operators with such states (causal_conv, state_scan) bind the result as a
 // uniform block.
 #pragma once

@@ -1,6 +1,7 @@
-// picture_values: pictures of 8-bit pixels as the pixel values of a vision model: resampled columns
-// first, then rows, each rounded to bytes in fixed point, cropped, and looked up. With tables of
-// image/picture_tables.h the same bits as image/picture_processor.h gives.
+// picture_values: pictures of 8-bit pixels as the pixel values of a vision model. Columns are
+// resampled first, then rows, each rounded to bytes in fixed point. They are then cropped and
+// looked up. With tables of image/picture_tables.h the same bits as image/picture_processor.h
+// gives.
 //
 //   pixels (P), U32, 4 bytes each; tables (N), U32 -> y (B, 3, height, width)
 //   byte(c) = clamp(floor((2^21 + sum_i weight_i * pixel_i(c)) / 2^22), 0, 255), twice

@@ -31,11 +31,11 @@ Status check_t5_buckets(const T5Buckets& t5);
 // a whole number, which a logarithm would leave to rounding. Precondition: check_t5_buckets.
 uint32_t t5_bucket(int64_t relative, const T5Buckets& t5);
 
-// The slopes (H): 2^(-8 (h + 1) / H) for H a power of two; else those of the next lower power k,
+// The slopes (H): 2^(-8 (h + 1) / H) for H a power of two. Else those of the next lower power k,
 // then the 1st, 3rd, 5th, ... of 2k. Empty for heads below 1.
 std::vector<double> alibi_slopes(int64_t heads);
 
-// Rows of the bias table, ((2w - 1)^2, H), for queries and keys of a window of w x w:
+// Rows of the bias table, ((2w - 1)^2, H), for queries and keys of a window of w x w. They are
 // (Drow + w - 1)(2w - 1) + Dcol + w - 1 with D = query - key -> (w^2, w^2). At most 128 a side.
 Result<std::vector<uint32_t>> swin_relative_index(int64_t window);
 

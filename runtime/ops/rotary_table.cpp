@@ -58,7 +58,7 @@ std::vector<double> plain_frequencies(double theta, int64_t width) {
   return f;
 }
 
-// Peng et al., 2023, section 3.3: theta grows so that the slowest frequency is divided by how far
+// Peng et al., 2023, section 3.3. Theta grows so that the slowest frequency is divided by how far
 // the sequence goes beyond the trained context, and the fastest one stays.
 Result<RotaryFrequencies> dynamic_frequencies(const RotaryScaling& s, int64_t width,
                                               int64_t length) {
@@ -118,8 +118,8 @@ Result<RotaryFrequencies> yarn_frequencies(const RotaryScaling& s, int64_t width
   return result;
 }
 
-// Llama 3.1: frequencies are kept where their wavelength is short against the original context,
-// divided by the factor where it is long, and mixed between.
+// Llama 3.1. Frequencies are kept where their wavelength is short against the original context.
+// They are divided by the factor where it is long, and mixed between.
 Result<RotaryFrequencies> llama3_frequencies(const RotaryScaling& s, int64_t width) {
   VKF_ASSIGN(const double factor, factor_of(s));
   const double original = original_positions(s);

@@ -17,10 +17,10 @@ inline bool leaves_loops(const DeviceCaps& caps, uint64_t rounds) {
   return caps.device_class == DeviceClass::kSoftware && rounds > kMostSoftwareIterations;
 }
 
-// Invocations for a workgroup that reduces `width` elements in `passes` passes: a power of two, at
-// least the subgroup, at most 128 and the device's limit. On software devices an invocation is a
-// vector lane, and a barrier costs a context switch per lane group. So one lane group does a row,
-// unless its loops would be cut short.
+// Invocations for a workgroup that reduces `width` elements in `passes` passes. It is a power of
+// two, at least the subgroup, at most 128 and the device's limit. On software devices an invocation
+// is a vector lane, and a barrier costs a context switch per lane group. So one lane group does a
+// row, unless its loops would be cut short.
 inline uint32_t row_local_size(const DeviceCaps& caps, uint32_t width, uint64_t passes = 4) {
   const uint32_t limit =
       std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});

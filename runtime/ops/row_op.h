@@ -15,8 +15,8 @@ TensorId add_single_output(Graph& graph, Node node, TensorDesc output);
 // Elements of a row that one workgroup of an element-wise kernel takes.
 uint32_t run_length(const DeviceCaps& caps, uint32_t local_size);
 
-// A dispatch that reduces every row of `width` elements with one workgroup: bindings in order, the
-// last one written, its local size as specialization constant 0.
+// A dispatch that reduces every row of `width` elements with one workgroup. Its bindings are in
+// order, the last one written. Its local size is specialization constant 0.
 Dispatch make_row_dispatch(const LowerContext& context, const Node& node, KernelId kernel,
                            uint64_t rows, uint32_t width);
 

@@ -6,7 +6,7 @@
 // by side, and each sequence of a pass has its own scale of each. Column j belongs to adapter
 // ranks[j]. A scale of 0 gives 0 for any x: an adapter that a sequence does not use cannot reach
 // it, not even by infinity. In a decoding step rows are slots, and the state says the sequence of
-// each; else rows are items one after the other, of equal length.
+// each. Else rows are items one after the other, of equal length.
 #pragma once
 
 #include "ops/op.h"

@@ -75,7 +75,7 @@ uint32_t most_visited_keys(uint32_t block_size, size_t slice_rows,
 inline constexpr int32_t kMostScoreReach = 1 << 29;
 
 // Why what kernels read of the terms (include/score_terms.glsl) does not fit into `words` words or
-// the sizes B, H, T, S; empty: it does.
+// the sizes B, H, T, S. Empty: it does.
 std::string score_terms_error(const ScoreTermsParams& params, uint64_t words,
                               std::span<const uint64_t, 4> dims);
 

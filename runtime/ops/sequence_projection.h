@@ -37,8 +37,8 @@ struct SequenceProjectionAttrs {
 HeadLayout projected_keys(const SequenceProjectionAttrs& attrs);
 HeadLayout projected_values(const SequenceProjectionAttrs& attrs);
 
-// kv's description, or why the inputs do not fit: x (any shape that the layouts stay inside), e and
-// f (P, N) or (H, P, N), mask (B, ceil(S/32)) or null.
+// kv's description, or why the inputs do not fit. x may have any shape that the layouts stay
+// inside. e and f are (P, N) or (H, P, N), and mask is (B, ceil(S/32)) or null.
 Result<TensorDesc> check_sequence_projection(const TensorDesc& x, const TensorDesc& e,
                                              const TensorDesc& f, const TensorDesc* mask,
                                              const SequenceProjectionAttrs& attrs);

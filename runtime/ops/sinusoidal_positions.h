@@ -3,11 +3,11 @@
 //   angle(p, i) = (p + offset) 10000^(-i / den), i < D/2; den = D/2, or D/2 - 1 (half_minus_one)
 //   interleaved: sin at column 2i, cos at 2i + 1; halves: [sin ..., cos ...]    -> (P, D)
 //
-// An odd D has one sine more than cosines and keeps den = D/2; with half_minus_one D/2 is rounded
+// An odd D has one sine more than cosines and keeps den = D/2. With half_minus_one D/2 is rounded
 // down and the last column is zero, as in fairseq.
 //
-// Computed on the host, in double, and there is no shader by design: GLSL promises sine and cosine
-// only to 2^-11 absolute, and the table is made once per model.
+// It is computed on the host, in double, and there is no shader by design. GLSL promises sine and
+// cosine only to 2^-11 absolute, and the table is made once per model.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct SinusoidalAttrs {
   SinusoidalSpacing spacing = SinusoidalSpacing::kTransformer;
 };
 
-// The table (P, D), or why there is none: a negative size, or more than 2^25 elements, which are
-// the 128 MiB that every device can bind.
+// The table (P, D), or why there is none. The reason is a negative size, or more than 2^25
+// elements, which are the 128 MiB that every device can bind.
 Result<std::vector<float>> sinusoidal_positions(const SinusoidalAttrs& attrs);
 
 }  // namespace vkformer

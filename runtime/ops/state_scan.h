@@ -9,7 +9,7 @@
 //   x (B, T, W) or in a step (slots, W), rates (3, H): log A, bias, skip, of
 //   the delta rule (2, H) -> y as many rows of H Ev
 //
-// Columns of x hold q and k (Hk, E), v (H, Ev), a (H) and of the delta rule b (H); H / Hk heads
+// Columns of x hold q and k (Hk, E), v (H, Ev), a (H) and of the delta rule b (H). H / Hk heads
 // share one of q and k. With norm_epsilon q and k are divided by sqrt(|.|^2 + norm_epsilon).
 //
 // A generation keeps S: states (R, L, H, E, Ev), of whose L lines a row writes the one of its
@@ -48,8 +48,8 @@ struct StateScanInputs {
   StateTensors carried = {};
 };
 
-// The output's description, or why the inputs do not fit: x (B, T, W) or (slots, W), rates (3, H)
-// or (2, H), states (R, L, H, E, Ev) or null.
+// The output's description, or why the inputs do not fit. The inputs are x (B, T, W) or (slots, W),
+// rates (3, H) or (2, H), states (R, L, H, E, Ev) or null.
 Result<TensorDesc> check_state_scan(const TensorDesc& x, const TensorDesc& rates,
                                     const TensorDesc* states, const StateScanAttrs& attrs);
 

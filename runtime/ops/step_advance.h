@@ -19,8 +19,8 @@ Status lower_step_advance(LowerContext& context, const Node& node);
 // there are too many.
 Status count_step_dispatches(Plan& plan);
 
-// The table half of args for a finished step plan: per indirect dispatch the live axis with the
-// slots per workgroup, and the three group counts.
+// The table half of args for a finished step plan. For each indirect dispatch it has the live axis
+// with the slots per workgroup, and the three group counts.
 std::vector<uint32_t> step_arg_table(const Plan& plan);
 
 }  // namespace vkformer

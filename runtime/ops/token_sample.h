@@ -13,8 +13,8 @@
 
 namespace vkformer {
 
-// What it gives: one token a row, or (R, V) f32, each token's score over the temperature where it
-// is left, -infinity where not: what beams draw from.
+// What it gives: one token a row, or (R, V) f32. These are each token's score over the temperature
+// where it is left, -infinity where not. Beams draw from them.
 enum class SampleOutput : uint8_t { kToken, kScores };
 
 // The settings that some row may have. A row that has others is an error of the caller's.

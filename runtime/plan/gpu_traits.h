@@ -17,7 +17,7 @@ struct GpuTraits {
   // Rows of a pass of matmul_dots, at most, and where a weight's scales are of 16 steps of K each.
   uint32_t matmul_dot_rows = 4;
   uint32_t matmul_dot_rows_of_16 = 4;
-  // Runs of 4 steps of K that matmul_rows loads together where it has one row: with more of them
+  // Runs of 4 steps of K that matmul_rows loads together where it has one row. With more of them
   // under way it waits less often, and needs more registers.
   uint32_t matmul_ahead = 1;
   uint32_t attention_queries = 4;  // of an invocation of attention_blocks, at most

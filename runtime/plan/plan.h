@@ -72,7 +72,8 @@ struct Dispatch {
   uint32_t table_part_bytes = 0;  // 0: the kernel has no table
   std::array<uint32_t, 3> groups = {1, 1, 1};
   // In a decoding step, the axis whose group count is ceil(live slots / slots_per_group) times
-  // groups[axis]-independent 1, taken indirectly; -1 where the count does not depend on live slots.
+  // groups[axis]-independent 1. It is taken indirectly. -1 where the count does not depend on live
+  // slots.
   int live_axis = -1;
   uint32_t slots_per_group = 1;
   double flops = 0;  // upper bound, operations

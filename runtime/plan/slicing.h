@@ -37,7 +37,7 @@ std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_fl
 std::vector<DispatchPart> scattered_parts(const Dispatch& dispatch, uint32_t seed);
 
 // Where the next slice begins. A dispatch is cut along its longest axis and, where one step of that
-// is too long, along the second; `group` counts steps of both, the second axis running faster.
+// is too long, along the second. `group` counts steps of both, the second axis running faster.
 struct PlanPosition {
   uint32_t dispatch = 0;
   uint32_t group = 0;

@@ -27,8 +27,8 @@ constexpr uint32_t kSpecial[] = {
     0x42b17218, 0x477fe000, 0x477ff000, 0x4b000001, 0x4b7fffff, 0x4b800000, 0x4b800001,
     0x4effffff, 0x5f000000, 0x7f000000, 0x7f7fffff, 0x7f800000, 0x7fc00000};
 
-// Triples of operands: the special ones by pairs of either sign, then random bits, of which half
-// have like exponents, so that sums cancel and round.
+// Triples of operands. They are the special ones by pairs of either sign, then random bits. Half of
+// these have like exponents, so that sums cancel and round.
 std::vector<float> operands() {
   std::vector<float> x;
   uint32_t state = 0x2545f491u;

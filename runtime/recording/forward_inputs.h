@@ -14,10 +14,11 @@ enum class InputUse : uint8_t { kPass, kGeneration };
 // An error for a tensor whose name the model does not take; it names the nearest one.
 Status check_input_names(const ModelFamily& family, const TensorMap& inputs, InputUse use);
 
-// What the model's encoder, or a model that is one stack, reads: input_ids, attention_mask,
-// token_type_ids, position_ids (B,S); pixel_values (B,C,H,W); input_features (B,mel,frames). If the
-// family reads its own arrays, there is nothing: callers ask ModelFamily::read_inputs next.
-// Tensors of other names are not looked at: check_input_names comes first.
+// What the model's encoder, or a model that is one stack, reads. These are input_ids,
+// attention_mask, token_type_ids, position_ids (B,S); pixel_values (B,C,H,W); input_features
+// (B,mel,frames). If the family reads its own arrays, there is nothing: callers ask
+// ModelFamily::read_inputs next. Tensors of other names are not looked at: check_input_names comes
+// first.
 Result<ForwardInputs> read_source(
     const ModelFacts& facts, const TensorMap& inputs,
     RunOptions::LongInputs long_inputs = RunOptions::LongInputs::kRefuse);

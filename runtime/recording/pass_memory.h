@@ -2,7 +2,7 @@
 // the host exchanges with them.
 //
 // Where the host can map a tensor's memory it writes there. Elsewhere it writes into one block of
-// host memory, from which the pass's next submit copies; results come back into another block in
+// host memory, from which the pass's next submit copies. Results come back into another block in
 // the same submit. So an exchange never takes its own submit, and waits for this pass only.
 #pragma once
 

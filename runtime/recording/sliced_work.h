@@ -48,8 +48,8 @@ class SlicedWork {
   // Drops what was not submitted yet and waits for the rest.
   Status clear();
 
-  // After collect: the next slice, of at most `microseconds` by our estimate, at least one piece:
-  // to our own queue, or into a command buffer of the application.
+  // After collect: the next slice, of at most `microseconds` by our estimate, at least one piece.
+  // It goes to our own queue, or into a command buffer of the application.
   Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
   Result<Advance> append(VkCommandBuffer_T* commands, double microseconds);
   // The latest slice, which was appended, never runs: it is still to come.

@@ -25,7 +25,7 @@ void for_each_tensor(const Node& node, const Visit& visit) {
   }
 }
 
-// The member that has the node's place, if it has the node's weights too: places of passes that the
+// The member that has the node's place, if it has the node's weights too. Places of passes that the
 // split was not planned by go where their weights are.
 Result<size_t> member_of(const ModelSplit& split, const Graph& graph, size_t index, size_t before) {
   const Node& node = graph.nodes()[index];
@@ -61,7 +61,7 @@ Result<std::vector<Run>> runs_of(const LoadedModel& model, const Graph& graph) {
 }
 
 // What is handed from run to run is external from now on. Values of one size of which one is no
-// longer read when the other is written have one name, and so one memory: divided layers hand over
+// longer read when the other is written have one name, and so one memory. Divided layers hand over
 // two values each.
 void name_links(Graph& graph, const std::vector<Run>& runs, const char* name) {
   constexpr size_t kNone = SIZE_MAX;

@@ -8,7 +8,7 @@
 //   weights_ij ln weights_ij
 //
 // Query head h reads key/value head floor(h Hkv / H). A pair that is masked, or whose score is
-// -inf, has weight 0 and its value is not read; a query without any other key gets output 0 and
+// -inf, has weight 0 and its value is not read. A query without any other key gets output 0 and
 // entropy 0. q (B, H, T, E), k (B, Hkv, S, E), v (B, Hkv, S, Ev), where Ev may differ from E.
 // Needs: mask.
 #pragma once

@@ -26,10 +26,10 @@
 // finished sequences of all groups together are the result.
 //
 // Scores are processed in this order, on logits (greedy) or log-probabilities (beam), without
-// renormalizing: penalties (sampling.h), end tokens before min_new_tokens, bad words, suppressed
-// tokens, begin_suppress at the first new position -> -inf; a forced first token at the first new
-// position and a forced end token at the last one: that token 0, everything else -inf. Needs:
-// log_softmax, argmax, sampling, top_k.
+// renormalizing. First come penalties (sampling.h). Then end tokens before min_new_tokens, bad
+// words, suppressed tokens, and begin_suppress at the first new position get -inf. Last, a forced
+// first token at the first new position and a forced end token at the last one get 0, and
+// everything else -inf. Needs: log_softmax, argmax, sampling, top_k.
 #pragma once
 
 #include <functional>
@@ -44,8 +44,8 @@ namespace vkformer::reference {
 // The logits (V) of the token after `prefix`. Must return the same number every time.
 using NextLogits = std::function<Result<std::vector<double>>(const std::vector<int64_t>& prefix)>;
 
-// When n finished sequences end a search: at once (kYes), when a running beam of the same length
-// cannot be better (kNo), or when one of any length cannot (kNever).
+// When n finished sequences end a search. It is at once (kYes), when a running beam of the same
+// length cannot be better (kNo), or when one of any length cannot (kNever).
 enum class EarlyStopping : uint8_t { kNo, kYes, kNever };
 
 struct SearchOptions {

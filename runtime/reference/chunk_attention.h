@@ -1,7 +1,7 @@
 // chunk_attention: every chunk of the (sorted) tokens attends to itself and its neighbors,
 // cyclically over all chunks of all rounds (Kitaev, Kaiser and Levskaya 2020).
-// q, k (B, H, S, E), v (B, H, S, Ev) -> results (B, H, R, S, Ev + 2): each row's result, highest
-// score and sum of weights.
+// q, k (B, H, S, E), v (B, H, S, Ev) -> results (B, H, R, S, Ev + 2). These are each row's result,
+// highest score and sum of weights.
 // Needs: Array.
 #pragma once
 

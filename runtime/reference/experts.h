@@ -3,8 +3,9 @@
 //
 //   y_r = scale * sum over k of w_rk (act(x_r U_e + b_e) D_e + c_e), e = experts_rk
 //
-// With gates a pair of columns 2i and 2i + 1 of U becomes act(z_2i) z_2i+1; with a limit l
-// act(min(z_2i, l)) (1 + clamp(z_2i+1, -l, l)) (OpenAI, 2025, gpt-oss). Needs: Array, activation.
+// With gates a pair of columns 2i and 2i + 1 of U becomes act(z_2i) z_2i+1. With a limit l it
+// becomes act(min(z_2i, l)) (1 + clamp(z_2i+1, -l, l)) (OpenAI, 2025, gpt-oss). Needs: Array,
+// activation.
 #pragma once
 
 #include "reference/activation.h"

@@ -1,6 +1,6 @@
-// group_norm: y = (x - mean) / sqrt(variance + epsilon) * gain + bias, mean and biased variance
-// over the channels of a group and all tokens (Wu and He, 2018). x (B, C, T), gain (C), bias (C)
-// -> y (B, C, T). Needs: Array.
+// group_norm: y = (x - mean) / sqrt(variance + epsilon) * gain + bias. Mean and biased variance are
+// over the channels of a group and all tokens (Wu and He, 2018). x (B, C, T), gain (C), bias (C) ->
+// y (B, C, T). Needs: Array.
 #pragma once
 
 #include "reference/array.h"

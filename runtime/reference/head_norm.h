@@ -1,6 +1,6 @@
 // head_norm: y = h / sqrt(mean(h^2) + epsilon) * gain, or (h - mean h) / sqrt(variance h + epsilon)
-// * gain, over each head h of a row; other columns are copied (Henry et al., 2020).
-// x (..., W), gain (G, E) -> y (..., W).
+// * gain, over each head h of a row. Other columns are copied (Henry et al., 2020). x (..., W),
+// gain (G, E) -> y (..., W).
 // Needs: Array.
 #pragma once
 

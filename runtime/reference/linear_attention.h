@@ -5,9 +5,9 @@
 //   favor (omega):   f(x) = (exp(w x' - |x'|^2 / 2 - c) + kernel_eps) / sqrt(m), x' = x E^(-1/4),
 //                    w the m rows of omega                       (Choromanski et al. 2021)
 //
-// c of a query is the maximum of w x' over its features; c of keys that over all features and kept
-// keys of the head. A masked key has no weight and is not read. A query whose denominator is zero
-// gives zeros. Needs: array.
+// c of a query is the maximum of w x' over its features. c of keys is that over all features and
+// kept keys of the head. A masked key has no weight and is not read. A query whose denominator is
+// zero gives zeros. Needs: array.
 #pragma once
 
 #include "reference/array.h"

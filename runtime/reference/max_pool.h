@@ -1,5 +1,5 @@
-// max_pool: y[b, oy OW + ox, c] = max over ky, kx inside the picture of x[b, c, oy sh + ky - top,
-// ox sw + kx - left]; NaN wins.
+// max_pool: y[b, oy OW + ox, c] is a maximum over ky, kx inside the picture. Its values are x[b, c,
+// oy sh + ky - top, ox sw + kx - left]. NaN wins.
 // x (B, C, H, W) -> y (B, OH * OW, C). Needs: Array, WindowOptions.
 #pragma once
 

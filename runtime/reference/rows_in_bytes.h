@@ -12,8 +12,8 @@ namespace vkformer::reference {
 // Precondition: rank of at least 1.
 Array rows_in_bytes(const Array& x);
 
-// The same rows where nothing depends on how a division is rounded: elements within a hundredth
-// of a tie are put onto the value that they are rounded to.
+// The same rows where nothing depends on how a division is rounded. Elements within a hundredth of
+// a tie are put onto the value that they are rounded to.
 Array clear_of_ties(Array x);
 
 }  // namespace vkformer::reference

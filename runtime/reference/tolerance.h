@@ -1,6 +1,6 @@
-// How far a GPU result may be from the double-precision reference: one table, by storage type and
-// by the number of terms that an element sums. Every operator test and every check of conformance
-// takes its bounds from here.
+// How far a GPU result may be from the double-precision reference. It is one table, by storage type
+// and by the number of terms that an element sums. Every operator test and every check of
+// conformance takes its bounds from here.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ToleranceRow {
 };
 
 // Accumulation is f32 everywhere: sums of n terms in a tree of lanes lose about sqrt(n) half units
-// in the last place. F16 rows hold where products are rounded to half (precision f16); operands
+// in the last place. F16 rows hold where products are rounded to half (precision f16). Operands
 // merely stored as halves are rounded before both sides compute and use the F32 rows.
 inline constexpr ToleranceRow kTolerances[] = {
     {DType::kF32, 1, {1e-6, 2e-6}},         {DType::kF32, 64, {2e-6, 4e-6}},

@@ -1,6 +1,6 @@
 // Division, square root, exponential, logarithm and half precision, made of what every device
-// computes alike: f32 additions, subtractions and multiplications that round to the nearest even,
-// and integers. Vulkan leaves some last places of its functions' results open.
+// computes alike. These are f32 additions, subtractions and multiplications that round to the
+// nearest even, and integers. Vulkan leaves some last places of its functions' results open.
 //
 // One text for two arithmetics: the host's (host_arithmetic.h) and SPIR-V that the device runs
 // (pin_arithmetic.cpp). An arithmetic A has F (f32), U (32-bit words) and B (truth values), and
@@ -55,8 +55,8 @@ typename A::F flush(A& a, typename A::F x) {
   return a.from_bits(a.pick(tiny, a.iand(word, a.u(kSignBit)), word));
 }
 
-// About 1 / m for m in [1, 2), to some last places: Newton's iteration from a linear estimate on
-// the bits, whose error of 12 % is squared three times.
+// About 1 / m for m in [1, 2), to some last places. It is Newton's iteration from a linear estimate
+// on the bits. An error of 12 % is squared three times.
 template <class A>
 typename A::F reciprocal_estimate(A& a, typename A::F m) {
   auto r = a.from_bits(a.isub(a.u(0x7ef311c3u), a.bits(m)));

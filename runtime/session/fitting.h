@@ -14,7 +14,7 @@ Result<uint64_t> generation_bytes(const LoadedModel& model, const GenerationKey&
 // Whether `bytes` bytes would fit if nothing but the model were on the device.
 bool fits_alone(const LoadedModel& model, uint64_t bytes);
 
-// The error of a pass that could not be made; where memory was the reason, with the largest batch
+// The error of a pass that could not be made. Where memory was the reason, it has the largest batch
 // that would fit into what is left, by its plans.
 Error forward_error(const Error& error, const LoadedModel& model, const ForwardShape& shape,
                     const ForwardTaps& taps);

@@ -6,8 +6,8 @@
 
 namespace vkformer {
 
-// Errors: what read_model_weights reports; if the weights do not fit into device memory, a sentence
-// that names a smaller weight format which fits; kCancelled if options.progress asks for it.
+// Errors: what read_model_weights reports. If the weights do not fit into device memory, a sentence
+// names a smaller weight format which fits. kCancelled if options.progress asks for it.
 Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevice> device,
                                                       const FileStore& files,
                                                       const ModelOptions& options);

@@ -42,8 +42,8 @@ class PassCache {
       if (again || !makes_room(prepared, key)) return rules_.explain(prepared.error(), key);
     }
   }
-  // The pass once it is prepared, and null before: begins to prepare it, or goes on for about so
-  // long where that is up to the caller. Infinity waits.
+  // The pass once it is prepared, and null before. The call begins to prepare it, or goes on for
+  // about so long where that is up to the caller. Infinity waits.
   Result<std::shared_ptr<Pass>> prepare(const Key& key, double microseconds) {
     if (find(key)) return passes_.front();
     VKF_ASSIGN(Pending * own, pending_for(key));

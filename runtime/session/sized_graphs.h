@@ -1,5 +1,5 @@
-// The passes of a session by their sizes alone, before there is a session: what its memory is added
-// up from, and what pipelines are made ahead for.
+// The passes of a session by their sizes alone, before there is a session. The session's memory is
+// added up from them, and pipelines are made ahead for them.
 #pragma once
 
 #include <optional>

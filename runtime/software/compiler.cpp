@@ -13,7 +13,7 @@ void describe_software_compiler(DeviceCaps& caps) {
   const size_t at = caps.driver.find("Mesa ");
   if (at == std::string::npos) return;
   const int version = std::atoi(caps.driver.c_str() + at + 5);
-  // Mesa's lavapipe from 23 on keeps loads from uniform addresses scalar; at 25.0 each is still a
+  // Mesa's lavapipe from 23 on keeps loads from uniform addresses scalar. At 25.0 each is still a
   // separate loop, at 26.2 it is not.
   caps.compiler.fast_uniform_loads = version >= 23;
   caps.compiler.streams_uniform_loads = version >= 26;

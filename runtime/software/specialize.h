@@ -1,5 +1,5 @@
 // Gives specialization constants their values in the SPIR-V itself, for compilers that leave them
-// open: one such compiles both sides of every branch that a constant decides.
+// open. One such compiles both sides of every branch that a constant decides.
 #pragma once
 
 #include <cstdint>

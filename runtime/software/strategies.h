@@ -1,4 +1,4 @@
-// Strategies for the compilers of software devices (plan/compiler_traits.h): lavapipe streams
+// Strategies for the compilers of software devices (plan/compiler_traits.h). Lavapipe streams
 // weights and keeps wide tiles in registers, SwiftShader wants literal tiles and arrays of buffers.
 // Operators ask here first and fall back to the kernels that every device takes.
 //

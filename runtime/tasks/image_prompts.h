@@ -1,5 +1,5 @@
 // Prompts with pictures. Those of a decoder hold them, written as the processors of their models'
-// families write them: each placeholder becomes the tokens whose places features of its picture
+// families write them. Each placeholder becomes the tokens whose places features of its picture
 // take. An encoder-decoder describes a picture, and its prompt is what the description begins with.
 #pragma once
 

@@ -68,8 +68,8 @@ struct AlignmentHeads {
 // error where the model gives no times of words.
 Result<AlignmentHeads> read_alignment_heads(const TaskModel& task);
 
-// Adds the words that a decoder wrote of a window, with their times: one more pass over the prompt
-// and the text, which is what `ids` holds after the prompt.
+// Adds the words that a decoder wrote of a window, with their times. It takes one more pass over
+// the prompt and the text, which is what `ids` holds after the prompt.
 Status add_aligned_words(TaskModel& task, const AlignmentHeads& heads, const SoundWindow& window,
                          std::span<const TokenId> ids, std::vector<HeardSound>& recordings);
 

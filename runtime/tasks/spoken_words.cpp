@@ -1,4 +1,4 @@
-// When the words are said that a decoder wrote: a second pass over its text gives the scores of the
+// When the words are said that a decoder wrote. A second pass over its text gives the scores of the
 // heads that follow the audio (word_alignment.h).
 #include <algorithm>
 #include <map>

@@ -82,7 +82,7 @@ Result<UtteranceMel> load_task_utterances(const FileStore& files);
 Result<WaveformSettings> load_task_waveform(const FileStore& files);
 // The file `name`, or a configuration without keys.
 Result<JsonConfig> optional_config(const FileStore& files, const std::string& name);
-// A special token as text, which configurations have as a string or as an object: of one
+// A special token as text. Configurations have it as a string or as an object. It is of one
 // configuration, or of tokenizer_config.json and else of special_tokens_map.json. Empty where none
 // names it.
 Result<std::string> special_token(const JsonConfig& config, const std::string& key);
@@ -104,7 +104,7 @@ using BatchRun = std::function<Status(std::span<const size_t>)>;
 // length 0 are in none.
 Status run_batches(const std::vector<size_t>& lengths, size_t batch, const BatchRun& run);
 
-// The tokens of text number `index` of a call, or of a pair; an error names the number, and the
+// The tokens of text number `index` of a call, or of a pair. An error names the number, and the
 // `limit` that a text of too many tokens exceeds.
 Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::string_view> texts,
                                   size_t index, int64_t limit,
@@ -121,8 +121,8 @@ Result<std::vector<std::vector<float>>> sequence_logits(TaskModel& task,
 Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,
                                                 std::span<const std::string> texts, int64_t limit);
 
-// The batch of a pass that hands out logits of the whole vocabulary for every token: as large as
-// asked for, or what fits into a bounded memory.
+// The batch of a pass that hands out logits of the whole vocabulary for every token. It is as large
+// as asked for, or what fits into a bounded memory.
 size_t logits_batch(const TaskModel& task, const std::vector<size_t>& lengths);
 
 std::vector<size_t> token_counts(const std::vector<Encoding>& encodings);

@@ -1,4 +1,4 @@
-// When the tokens of a decoder are said, by its cross-attention: a few heads of Whisper attend to
+// When the tokens of a decoder are said, by its cross-attention. A few heads of Whisper attend to
 // the audio of the token that they predict. The times of words follow the reference implementation
 // (Radford et al., 2022).
 #pragma once

@@ -1,5 +1,5 @@
-// What a BPE model looks up for every character and word: tokens of one character, the pairs of
-// characters that merges join across, and words that are one token. Needs: PairTable.
+// What a BPE model looks up for every character and word. It looks up tokens of one character, the
+// pairs of characters that merges join across, and words that are one token. Needs: PairTable.
 //
 // Threading: immutable once filled.
 #pragma once

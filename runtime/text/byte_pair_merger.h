@@ -1,5 +1,5 @@
 // Byte-pair merging (Sennrich et al., 2016, "Neural Machine Translation of Rare Words with Subword
-// Units"): the merge rules of a BPE model and how they join a word's symbols. Needs: nothing.
+// Units"). It is the merge rules of a BPE model and how they join a word's symbols. Needs: nothing.
 //
 // Threading: PairTable is immutable once filled; a MergeScratch belongs to one call.
 #pragma once

@@ -67,7 +67,7 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr double kLowestScore = -1e290;
 
 // Parts of a word are searched one by one, each from a score of 0, where rounding surely decides
-// nothing: two ways to a place must be this far apart. With scores and lengths up to these, a sum
+// nothing. Two ways to a place must be this far apart. With scores and lengths up to these, a sum
 // is off by less than a tenth of it.
 constexpr double kTie = 1e-5;
 constexpr double kMostCutScore = 1e3;

@@ -1,4 +1,4 @@
-// WordPiece (Schuster and Nakajima, 2012; Devlin et al., 2019): a word is cut into the longest
+// WordPiece (Schuster and Nakajima, 2012; Devlin et al., 2019). A word is cut into the longest
 // token that it starts with, then the longest continuing token, and onwards. One that cannot be cut
 // like this is the unknown token.
 #include "base/check.h"

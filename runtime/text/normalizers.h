@@ -16,7 +16,7 @@ class TextNormalizer {
   virtual Status apply(AlignedText& text) const = 0;
 };
 
-// Characters that a text may have after a step that made it longer: steps multiply, and 40 that
+// Characters that a text may have after a step that made it longer. Steps multiply, and 40 that
 // double it would make 2^40 of one. A longer text that a step does not lengthen is fine.
 inline constexpr size_t kMostNormalized = size_t{1} << 25;
 // An error where a step would make more than that, of a text of `before` characters.

@@ -64,7 +64,7 @@ class CharTrie::Builder {
   }
 
   // A base at which all children fall on free places. After a number of tries it takes the end of
-  // the array: a fuller array is not worth a search that gets longer with every node.
+  // the array. A fuller array is not worth a search that gets longer with every node.
   uint32_t place(const std::vector<Range>& children) {
     while (used_from_ < units_.size() && !is_free(used_from_)) ++used_from_;
     const uint32_t first = children.front().node;

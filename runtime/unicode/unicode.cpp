@@ -16,7 +16,7 @@ int combining_class(char32_t c) {
   return known != 0 && is_mark_9(c) ? known : 0;
 }
 
-// Capitals of Unicode 16.0 and 17.0, which the library's tables may lack: each of [first, last] in
+// Capitals of Unicode 16.0 and 17.0, which the library's tables may lack. Each of [first, last] in
 // steps of `step` has its lower case `distance` further on.
 struct CapitalRange {
   char32_t first = 0;

@@ -1,6 +1,6 @@
 // Character properties of older Unicode versions. Some steps of tokenizer files are defined by
 // implementations that carry such tables. A tokenizer must agree with the one that its model was
-// trained with: a mark or a punctuation sign of a later version is an ordinary character there.
+// trained with. A mark or a punctuation sign of a later version is an ordinary character there.
 #pragma once
 
 namespace vkformer {

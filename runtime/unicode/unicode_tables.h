@@ -1,6 +1,6 @@
-// Tables of the Unicode character database, version 16.0.0: the one of the regular expressions that
-// tokenizer files are written for (Oniguruma 6.9.10, Rust's regex). They are made by
-// tools/unicode_tables and are the same on every machine, whatever its libraries know.
+// Tables of the Unicode character database, version 16.0.0. It is the one of the regular
+// expressions that tokenizer files are written for (Oniguruma 6.9.10, Rust's regex). They are made
+// by tools/unicode_tables and are the same on every machine, whatever its libraries know.
 #pragma once
 
 #include <cstdint>

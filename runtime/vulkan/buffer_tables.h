@@ -1,4 +1,4 @@
-// Tables: the parts of a buffer as an array of buffers in descriptor set 1, which a kernel indexes
+// Tables: the parts of a buffer as an array of buffers in descriptor set 1. A kernel indexes it
 // (VK_EXT_descriptor_indexing, core from Vulkan 1.2 on).
 #pragma once
 

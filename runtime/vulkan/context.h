@@ -1,5 +1,5 @@
-// What every object of the vulkan room needs of its device: the function table, the handles, the
-// clamped capabilities, the queue lock and the latch of a lost device.
+// What every object of the vulkan room needs of its device. It is the function table, the handles,
+// the clamped capabilities, the queue lock and the latch of a lost device.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// Command buffers with copies between buffers, each used for one submit: what a pass copies from
-// and to host memory at the begin and the end of its submit. May be called from any thread.
+// Command buffers with copies between buffers, each used for one submit. They have what a pass
+// copies from and to host memory at the begin and the end of its submit. May be called from any
+// thread.
 #pragma once
 
 #include <memory>

@@ -58,7 +58,7 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
   uint64_t import_alignment() const;
 
   // Copies between host memory and a buffer; synchronous. A mapped buffer is written or read once
-  // the last submit that uses it has run; another one goes through staging and takes a submit and a
+  // the last submit that uses it has run. Another one goes through staging and takes a submit and a
   // wait. For what is written once, such as weights, and for tests: passes write their inputs
   // through PassMemory. `offset` and sizes in bytes, multiples of 4.
   Status upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);

@@ -19,7 +19,7 @@ struct RecordingInputs {
   // ignored. The buffers must outlive the recording.
   std::vector<BufferSpan> memory;
   // For decoding steps: one VkDispatchIndirectCommand per dispatch whose live_axis >= 0,
-  // in dispatch order, packed; written by the GPU (and by the host before the first step).
+  // in dispatch order, packed. The GPU writes it (and the host before the first step).
   BufferSpan indirect_args;
   // A dispatch that a command buffer begins with, so that what comes before it can be submitted
   // apart; 0: none.

@@ -159,8 +159,8 @@ void SliceStream::Impl::write(VkCommandBuffer commands, const Slice& slice) {
   }
 }
 
-// The image is read in the layout for it and goes back to its own; one after the other, because an
-// image may be given twice.
+// The image is read in the layout for it and goes back to its own. Images are copied one after the
+// other, because one may be given twice.
 void SliceStream::Impl::copy(VkCommandBuffer commands, const SliceImage& from) {
   constexpr VkPipelineStageFlags kAll = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
   constexpr VkPipelineStageFlags kCopy = VK_PIPELINE_STAGE_TRANSFER_BIT;

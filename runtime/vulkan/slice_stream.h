@@ -1,5 +1,5 @@
-// Slices of prepared recordings on their way through the queue: recorded anew each time, into
-// command buffers of our own or of the application, and timed piece by piece.
+// Slices of prepared recordings on their way through the queue. They are recorded anew each time,
+// into command buffers of our own or of the application, and timed piece by piece.
 #pragma once
 
 #include <memory>

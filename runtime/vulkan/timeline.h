@@ -38,7 +38,7 @@ class Timeline {
   // Whether `value` is reached, without waiting.
   bool reached(uint64_t value);
   uint64_t last_submitted() const { return last_.load(); }
-  // Waits for `value` before what the device may be using is given back or written over; goes on
+  // Waits for `value` before what the device may be using is given back or written over. It goes on
   // waiting where a driver without memory fails to. A lost device counts as finished.
   void settle(uint64_t value);
   // The same for everything submitted so far.

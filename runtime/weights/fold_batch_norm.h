@@ -1,5 +1,5 @@
 // The table of the operator conv: a convolution's weight with the batch norm that follows folded
-// into it (Ioffe and Szegedy, 2015, with the running statistics):
+// into it. The norm (Ioffe and Szegedy, 2015) has its running statistics:
 //
 //   scale = gain / sqrt(variance + epsilon)
 //   row o of the table: scale[o] * weight[o, ...], then (bias[o] - mean[o]) * scale[o] + shift[o]

@@ -1,5 +1,5 @@
-// Adapters merged into the weights of a checkpoint: a weight that adapters change is computed from
-// the model's and theirs whenever it is packed; nothing is copied.
+// Adapters merged into the weights of a checkpoint. A weight that adapters change is computed from
+// the model's and theirs whenever it is packed. Nothing is copied.
 //
 // Several adapters add up, each as it would change the model's own weights. A scale of 0 leaves an
 // adapter out.

@@ -75,7 +75,7 @@ struct RowAffine {
   }
 };
 
-// What one source gives to a matrix: its rows [first, first + count), which are the output features
+// What one source gives to a matrix: its rows [first, first + count). These are the output features
 // [stacked, stacked + count) of all sources one after the other.
 struct SourcePart {
   const TensorView& view;

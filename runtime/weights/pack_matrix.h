@@ -1,5 +1,5 @@
-// One matrix in the packed layout of the matrix kernels, from plain floats: what models get from
-// pack_weight, for operators, benchmarks and blocks that have no checkpoint.
+// One matrix in the packed layout of the matrix kernels, from plain floats. It is what models get
+// from pack_weight, for operators, benchmarks and blocks that have no checkpoint.
 #pragma once
 
 #include <span>

@@ -111,7 +111,7 @@ struct Search {
   }
 };
 
-// Values stand for -8 to 7 steps, in Q5_0 -16 to 15 and so on: the sign of the scale chooses the
+// Values stand for -8 to 7 steps, in Q5_0 -16 to 15 and so on. The sign of the scale chooses the
 // side that has one more.
 WeightBlock search_signed(std::span<const float> weights, MatrixFormat format) {
   Search search{weights, format};

@@ -13,8 +13,9 @@ struct QuantizedCheckpoint {
 };
 
 // All tensors of the checkpoint, those in `format` that are matrices of the table and nothing else,
-// and large enough for blocks; in q4 and q4m of an even K. Others keep their bits. Precondition:
-// resolve_weights took the table. An error names a tensor that has values the format cannot hold.
+// and large enough for blocks. In q4 and q4m they have an even K. Others keep their bits.
+// Precondition: resolve_weights took the table. An error names a tensor that has values the format
+// cannot hold.
 Result<QuantizedCheckpoint> quantize_checkpoint(const WeightTable& table,
                                                 const Checkpoint& checkpoint, MatrixFormat format);
 

@@ -1,5 +1,6 @@
-// Elements of a checkpoint's tensors as f32: for the packers, and for families that compute a table
-// at load out of small tensors (batch norms, relative position biases, score scales).
+// Elements of a checkpoint's tensors as f32. They are for the packers, and for families that
+// compute a table at load out of small tensors (batch norms, relative position biases, score
+// scales).
 #pragma once
 
 #include <cstring>

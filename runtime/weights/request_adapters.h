@@ -1,5 +1,5 @@
-// Adapters whose scales each sequence of a pass chooses (Hu et al., 2021):
-// y = x W + sum over adapters a of scale[sequence, a] (x A_a) B_a.
+// Adapters whose scales each sequence of a pass chooses (Hu et al., 2021). The layer is y = x W +
+// sum over adapters a of scale[sequence, a] (x A_a) B_a.
 //
 // The model's weights stay as they are and serve all sequences. A and B become weights beside them.
 // For every row of the weight table that adapters change, the A of all adapters are side by side

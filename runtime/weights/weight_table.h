@@ -1,5 +1,5 @@
-// The weights of a model as a table: what each is called here, which tensors of the checkpoint it
-// is made of, and how it lies in GPU memory.
+// The weights of a model as a table. It says what each is called here, which tensors of the
+// checkpoint it is made of, and how it lies in GPU memory.
 #pragma once
 
 #include <functional>
@@ -48,8 +48,8 @@ struct WeightRow {
   int64_t rows = 0;             // kLinear: N in all; kNorm: ignored; kTable: rows
   int64_t width = 0;            // kLinear: K; kNorm and kTable: D
   std::vector<float> computed;  // (rows, D), a table that no file holds
-  // First of the sources' first axis (rows) to take, for a matrix that holds several (in_proj):
-  // rows [first_row, first_row + rows) of the one source; -1 takes all.
+  // First of the sources' first axis (rows) to take, for a matrix that holds several (in_proj).
+  // They are rows [first_row, first_row + rows) of the one source. -1 takes all.
   int64_t first_row = -1;
   // Rows that each source must have in its file; empty: equal shares of `rows`.
   std::vector<int64_t> source_rows = {};
@@ -58,7 +58,7 @@ struct WeightRow {
   enum class Axes : uint8_t { kOutIn, kInOut } axes = Axes::kOutIn;
   // Our row r is row row_order[r] of the stacked sources (projections grouped by head); empty: r.
   std::vector<uint32_t> row_order = {};
-  // Added to every gain of a kNorm, and to every value of a kTable from a file: families whose
+  // Added to every gain of a kNorm, and to every value of a kTable from a file. Families whose
   // files hold how far a gain is from 1 have 1 here.
   float gain_offset = 0.0f;
   float bias_scale = 1.0f;  // multiplies the biases of a kLinear
@@ -66,8 +66,9 @@ struct WeightRow {
   // (LayerScale); or empty.
   std::string row_scale = {};
   std::vector<float> row_scales = {};  // multiply our rows of a kLinear, and their biases; or empty
-  // A batch norm after a kLinear with one source, folded into it: the module of its running
-  // statistics and gain, whose bias is the one of `biases`; or empty (conv_norm_row).
+  // A batch norm after a kLinear with one source, folded into it. It is the module of its running
+  // statistics and gain, whose bias is the one of `biases`. It is empty if there is none
+  // (conv_norm_row).
   std::string batch_norm = {};
   float batch_norm_epsilon = 1e-5f;  // added to the variance
   // A kLinear of `experts` matrices (expert_rows, width): the sources of each in turn, as many for
@@ -106,8 +107,8 @@ struct WeightTable {
 std::set<std::string> tensor_names(const WeightTable& table);
 
 // A weight's place in memory, decided before any byte is moved. A matrix too large for one binding,
-// or stored in several formats, is several of them, one after the other: slices of its columns,
-// each with its own bias.
+// or stored in several formats, is several of them, one after the other. These are slices of its
+// columns, each with its own bias.
 struct PackedWeight {
   WeightRow row;
   int64_t first_column = 0;  // of the slice, in the packed (K, N) matrix; a multiple of 64

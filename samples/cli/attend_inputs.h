@@ -1,5 +1,5 @@
 // What a model is shown so that its attention can be seen: a text, token ids, a picture, a sound or
-// tensors; what it generates of it; and the names of all tokens.
+// tensors. It also has what the model generates of it, and the names of all tokens.
 #pragma once
 
 #include <cstdint>

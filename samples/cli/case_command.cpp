@@ -1,5 +1,5 @@
-// `vkformer case`: runs an acceptance case (one operator, one model or one tokenizer with inputs)
-// and writes what it gives, to be compared with what is expected.
+// `vkformer case`: runs an acceptance case (one operator, one model or one tokenizer with inputs).
+// It writes what the case gives, to be compared with what is expected.
 #include "case_command.h"
 
 #include <memory>

@@ -137,8 +137,8 @@ Status read_prompt_rows(Start& start) {
   return {};
 }
 
-// Whether an input of a pass is the decoder's, which a generation writes itself: by its name, or
-// because the encoder reads pictures and no tokens.
+// Whether an input of a pass is the decoder's, which a generation writes itself. It is so by its
+// name, or because the encoder reads pictures and no tokens.
 bool is_decoder_input(const ModelInfo& info, const std::string& name) {
   if (name.starts_with("decoder_")) return true;
   const bool captions =

@@ -113,8 +113,8 @@ Result<AnswerInputs> open_texts(const Device& device, const ModelSource& source,
   });
 }
 
-// Writes the picture with what the model looked at in red over it: how attention flows from the
-// patches through all layers to the class token.
+// Writes the picture with what the model looked at in red over it. That is how attention flows from
+// the patches through all layers to the class token.
 Status write_seen(const Device& device, const ClassifyCommandOptions& options,
                   const std::string& picture) {
   AttendOptions attend;

@@ -46,8 +46,8 @@ struct CommandLine {
   std::vector<std::function<Status()>> checks;
 };
 
-// Adds the argument MODEL: a model directory, a GGUF file, or the name of a hub's model, which is
-// its folder in the cache once the command runs.
+// Adds the argument MODEL: a model directory, a GGUF file, or the name of a hub's model. Once the
+// command runs, a name has become its folder in the cache.
 CLI::Option* add_model_argument(CLI::App& command, CommandLine& line, std::string& model);
 // Adds an option or argument whose value is the path of a file, or of a folder.
 template <class Value>
@@ -114,7 +114,7 @@ void add_cache_option(CLI::App& command, CacheFormat& cache);
 // Adds an option for a tier, which also takes "best": no limit.
 CLI::Option* add_tier_option(CLI::App& command, const std::string& flag, Tier& tier,
                              const std::string& help);
-// The old name of an option or a flag, for one release: it does the same, is in no help, and says
+// The old name of an option or a flag, for one release. It does the same, is in no help, and says
 // its new name on stderr.
 void add_old_name(CLI::App& command, const std::string& old_name, CLI::Option& option);
 // Text under a command's options: its examples, one a line.
@@ -137,16 +137,16 @@ std::invoke_result_t<Work> without_nan(const Device& device, const Work& work) {
 }
 
 // What --device names. Without it, each of several processes (ranks.h) takes one of its machine's
-// devices of the best kind; a device is opened to learn which kind that is.
+// devices of the best kind. A device is opened to learn which kind that is.
 std::string device_of_rank(const CommonOptions& common);
 // The first of --devices, or --device.
 Result<Device> open_device(const CommonOptions& common);
 // Has the options load onto the devices of --devices, where it was given, or onto those of all
 // processes of mpirun. Says which of them has what.
 Status add_group(const CommonOptions& common, ModelOptions& options);
-// What a command does while it loads a model: a progress bar over the bytes of its weights, then
-// one over the kernels that the driver compiles, where it is known which. `load` gets options that
-// move it.
+// What a command does while it loads a model. It shows a progress bar over the bytes of its
+// weights, then one over the kernels that the driver compiles, where it is known which. `load` gets
+// options that move it.
 template <class Load>
 auto with_progress(const CommonOptions& common, const std::string& model, ModelOptions options,
                    const Load& load) -> std::invoke_result_t<Load, const ModelOptions&> {

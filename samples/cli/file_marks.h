@@ -16,8 +16,8 @@ std::string digest_text(std::string_view text);
 
 // "SIZE bytes, digest HEX" of a file. Of one above 64 MiB the digest is that of 64 pieces.
 Result<std::string> file_mark(const std::string& path);
-// Of a file its mark; of a folder an object with the marks of the files of a model in it, by their
-// paths in the folder.
+// Of a file, its mark. Of a folder, an object with the marks of the files of a model in
+// it, by their paths in the folder.
 Result<Json> path_marks(const std::string& path);
 
 }  // namespace vkformer::cli

@@ -20,7 +20,8 @@ constexpr size_t kMostLineBytes = size_t{16} << 20;
 constexpr size_t kMostFileBytes = size_t{256} << 20;
 
 // What every file that the program reads is read through, but for those that the library reads
-// itself: a file, a pipe or a device, from its beginning on. Errors name the path and say why.
+// itself. That may be a file, a pipe or a device, from its beginning on. Errors name the path and
+// say why.
 class InputFile {
  public:
   // A directory is an error.

@@ -45,7 +45,8 @@ bool hub_is_offline();
 // is in the cache.
 std::string cached_commit(const HubName& name, const std::string& revision);
 // What a MODEL argument of that name stands for: the snapshot of the branch main, or the only
-// snapshot there is, and its GGUF file if that is all it has. kNotFound where it is not downloaded.
+// snapshot there is. If a GGUF file is all that it has, that file. kNotFound where it is not
+// downloaded.
 Result<std::string> cached_model(const HubName& name);
 // The same of the snapshot of a commit; nothing where that is no model, or lacks the file.
 std::optional<std::string> model_in_snapshot(const HubName& name, const std::string& commit);

@@ -1,5 +1,5 @@
-// `vkformer inspect`: what a model directory holds, checked without a device; with --memory what it
-// and a session will take of one; and with --attention what its heads do.
+// `vkformer inspect`: what a model directory holds, checked without a device. With --memory it
+// shows what the model and a session will take of one. With --attention it shows what the heads do.
 #include <algorithm>
 #include <memory>
 

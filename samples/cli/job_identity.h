@@ -1,5 +1,5 @@
-// What processes must have in common that share one job over data: the program, the command, its
-// options, and the content of the files that these name.
+// What processes must have in common that share one job over data. These are the program, the
+// command, its options, and the content of the files that these name.
 #pragma once
 
 #include <CLI/CLI.hpp>

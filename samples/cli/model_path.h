@@ -14,8 +14,9 @@ inline constexpr const char* kModelHelp =
 // Whether `path` is a model: a folder with a config.json or a tokenizer.json, a GGUF file or
 // a packed model. If it
 // is none and has the form OWNER/NAME or OWNER/NAME:FILE, it becomes the path of that model in the
-// hub's cache. Otherwise an error says what it is instead and what to do: a model to download,
-// another kind of file, a folder that holds models, or a typing error with the nearest model.
+// hub's cache. Otherwise an error says what it is instead and what to do. It knows a model to
+// download, another kind of file, a folder that holds models, and a typing error with the nearest
+// model.
 Status resolve_model_path(std::string& path);
 // The same for a command that also takes the path of a tokenizer.json.
 Status resolve_tokenizer_path(std::string& path);

@@ -9,8 +9,8 @@ namespace vkformer::cli {
 
 namespace {
 
-// Kinds of lines: linear, with weight (N, K) and bias (N); its weight alone; norm, with weight and
-// bias; its weight alone; a tensor by its whole name.
+// Kinds of lines: linear, with weight (N, K) and bias (N), or its weight alone. A norm has weight
+// and bias, or its weight alone. Other lines are a tensor by its whole name.
 //   linear NAME N K | matrix NAME N K | norm NAME D | gain NAME D | tensor NAME SIZES...
 constexpr const char* kBertTensors =
     "tensor embeddings.word_embeddings.weight 30522 768\n"

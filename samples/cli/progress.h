@@ -11,7 +11,7 @@
 
 namespace vkformer::cli {
 
-// Shows itself while it lives, from the first second on; a separate thread keeps the line up to
+// Shows itself while it lives, from the first second on. A separate thread keeps the line up to
 // date, so that a blocking call shows progress too.
 class Progress {
  public:

@@ -38,8 +38,8 @@ class RequestPictures {
 // models that read images want.
 enum class MessageContent : uint8_t { kText, kParts };
 
-// The field "messages", in the notation of OpenAI's chat completions: objects with "role" and
-// "content", which is a text or a list of parts {"type": "text", "text": ...} and {"type":
+// The field "messages", in the notation of OpenAI's chat completions. It has objects with "role"
+// and "content", which is a text or a list of parts {"type": "text", "text": ...} and {"type":
 // "image_url", "image_url": {"url": ...}}. Gives what a chat template takes, and adds the pictures
 // in their order.
 Result<Json> read_messages(const Json& given, MessageContent content, RequestPictures& pictures);

@@ -1,5 +1,6 @@
-// A job over the lines of a file that any number of processes share, started by whatever starts
-// processes: mpirun, srun, a Slurm array, Kubernetes, shells. They need only a common file system.
+// A job over the lines of a file that any number of processes share. Whatever starts processes
+// starts it: mpirun, srun, a Slurm array, Kubernetes, or shells. They need only a common file
+// system.
 //
 // The folder OUTPUT.job holds:
 //   job.json       what the processes must have in common, and the windows of the input's lines
@@ -10,9 +11,9 @@
 //   written.json   the windows that the output has, and its bytes
 //
 // Every file reaches its name by a rename, and the writer records what the output has before it
-// removes a result. So a process may be killed at any moment: its locks end with it, others take
-// its window or become the writer, and the output is cut to what was recorded. Locks only save
-// work: if a window is answered twice, the writer still takes it once.
+// removes a result. So a process may be killed at any moment. Its locks end with it, and others
+// take its window or become the writer. The output is cut to what was recorded. Locks only save
+// work. If a window is answered twice, the writer still takes it once.
 #pragma once
 
 #include <cstdint>

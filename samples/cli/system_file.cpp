@@ -14,8 +14,8 @@ namespace vkformer::cli {
 
 namespace {
 
-// Locks of the open file rather than of the process, where the system has them: another descriptor
-// of the same file that is closed does not end them.
+// Locks of the open file rather than of the process, where the system has them. They stay if
+// another descriptor of the same file is closed.
 #ifdef F_OFD_SETLK
 constexpr int kSetLock = F_OFD_SETLK;
 #else

@@ -12,8 +12,8 @@ namespace vkformer::cli {
 bool is_terminal(std::FILE* stream);
 
 enum class Color : uint8_t { kBold, kFaint, kRed, kGreen, kYellow, kCyan };
-// `text` in that color where `stream` is a terminal that has colors, and as it is everywhere else:
-// into files and pipes, with the variable NO_COLOR (no-color.org), and with TERM=dumb.
+// `text` in that color where `stream` is a terminal that has colors, and as it is everywhere else.
+// That is into files and pipes, with the variable NO_COLOR (no-color.org), and with TERM=dumb.
 std::string colored(std::string_view text, Color color, std::FILE* stream);
 
 // A bar of `share` (0 to 1) of `width` columns, in eighths of a column where the locale has UTF-8

@@ -6,7 +6,7 @@
 
 namespace vkformer::cli {
 
-// The message for an error of app.parse(): names a command or an option that does not exist and
+// The message for an error of app.parse(). It names a command or an option that does not exist and
 // the nearest one that does, and the help to read.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 

@@ -1,5 +1,6 @@
-// A renderer with a crowd of talking heads that hands its own Vulkan device to vkformer: a
-// Transformer spells words out in phonemes, in slices of the renderer's frames, and lips follow.
+// A renderer with a crowd of talking heads that hands its own Vulkan device to vkformer. A
+// Transformer spells words out in phonemes. It does so in slices of the renderer's frames, and the
+// lips follow.
 //
 //   embed_renderer models/g2p-en --gif crowd.gif
 //

@@ -1,8 +1,8 @@
 // needs: nothing (includes params/activation.h, float_bits.glsl).
 // Own exp, tanh and erfc: GLSL promises little for the first, nothing near the ends for the second,
-// and lacks the third. Every function takes any argument; a NaN comes out as the NaN it was, which
-// is settled by bits because comparisons with NaN are undefined in GLSL. Selections instead of
-// branches: software devices take both sides of a branch, and pay for it besides.
+// and lacks the third. Every function takes any argument. A NaN comes out as the NaN it was. Bits
+// settle it, because comparisons with NaN are undefined in GLSL. Selections instead of branches:
+// software devices take both sides of a branch, and pay for it besides.
 #ifndef VKF_ACTIVATION_GLSL
 #define VKF_ACTIVATION_GLSL
 #include "activation.h"
@@ -46,7 +46,7 @@ float tanh_any(float x) {
   return x < 0.0 ? -y : y;
 }
 
-// erfc(z) for z >= 0: exp(-z^2) t P(t - 1/2), t = 1 / (1 + z/2); P interpolates at Chebyshev's
+// erfc(z) for z >= 0: exp(-z^2) t P(t - 1/2), t = 1 / (1 + z/2). P interpolates at Chebyshev's
 // points over z <= 10.5 with a relative error of 3e-8, beyond which erfc is 0 in f32.
 float erfc_positive(float z) {
   const float t = 1.0 / (1.0 + 0.5 * z);

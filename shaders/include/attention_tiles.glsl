@@ -4,8 +4,8 @@
 //        keys and values, or nothing), float_bits.glsl, online_softmax.glsl; defined later,
 //        query_place and key_place.
 // Attention in one pass over tiles of kKeys keys. A workgroup has kRows queries of one head, in
-// shared memory; an invocation has kTileM of them, of these 4 keys of a tile and then every eighth
-// four of value columns, all in registers; keys and values come through shared memory.
+// shared memory. An invocation has kTileM of them. Of these it has 4 keys of a tile and then every
+// eighth four of value columns, all in registers. Keys and values come through shared memory.
 #extension GL_EXT_control_flow_attributes : require
 
 const uint kKeys = 32u;             // of a tile
@@ -93,7 +93,7 @@ void begin_sink(float score) {
   }
 }
 
-// Fours [begin, begin + kStageDepth) of the keys of a tile, key 4 n + i at row 8 i + n: so lanes
+// Fours [begin, begin + kStageDepth) of the keys of a tile, key 4 n + i at row 8 i + n. So lanes
 // that read four neighboring keys each read neighboring rows.
 void stage_keys(uint base, uint row_stride, uint tile, uint begin) {
   const uint depth = min(kStageDepth, kDepth - begin);

@@ -1,6 +1,7 @@
-// needs: f16_range.glsl; what attention_units.comp has: kRows, kDepth, kKeys, kLocalSize, kQuads
-// and the pitches, the bindings of q and kv, q_tile, kv_tile and marks in shared memory. Fills
-// tiles of halves in shared memory: queries, keys, values. What is beyond f16 becomes 0.
+// needs: f16_range.glsl. It also needs what attention_units.comp has: kRows, kDepth, kKeys,
+// kLocalSize, kQuads and the pitches, and the bindings of q and kv. Also q_tile, kv_tile and marks
+// in shared memory. Fills tiles of halves there: queries, keys, values. Zeros stand
+// for what is beyond f16.
 f16vec4 narrowed(vec4 v, out bool wide) {
   const bvec4 beyond = beyond_f16(v);
   wide = any(beyond);

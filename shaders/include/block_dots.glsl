@@ -37,8 +37,9 @@ uvec4 code_table() {
   if (kFormat == kFormatMxfp4) return uvec4(0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
   return kIq4Values;
 }
-// Four codes of 4 bits in bytes to what they stand for, which is a signed byte: by selections from
-// the 16 bytes of a table. Of one word at a time: compilers keep the order, and registers.
+// Four codes of 4 bits in bytes to what they stand for, which is a signed byte. It is done by
+// selections from the 16 bytes of a table. Of one word at a time: compilers keep the order, and
+// registers.
 uint coded_word(uint codes) {
   const uvec4 table = code_table();
   uint mask[4];
@@ -56,7 +57,7 @@ uvec4 coded_bytes(uvec4 codes) {
   if (kFormat != kFormatMxfp4 && !values_in_table()) return codes;
   return uvec4(coded_word(codes.x), coded_word(codes.y), coded_word(codes.z), coded_word(codes.w));
 }
-// The values of a run, of columns c to c + 3 (quad 0) or of the others (quad 1): a word has four
+// The values of a run, of columns c to c + 3 (quad 0) or of the others (quad 1). A word has four
 // steps of one column.
 uvec4 packed_quad(WeightRun run, uint quad) {
   const uvec4 pairs = uvec4(0u, 2u, 4u, 6u), bits = uvec4(0u, 1u, 2u, 3u);

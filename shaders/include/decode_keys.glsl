@@ -21,8 +21,8 @@ uint sinks_seen;  // keys that are seen before those of [recent.x, recent.y)
 uint first_sink;  // the first of them
 uvec2 recent;
 
-// The keys that the query attends to: the last ones and, once keys are omitted, the sinks, as far
-// as the window reaches within what is left.
+// The keys that the query attends to. These are the last ones and, once keys are omitted, the
+// sinks, as far as the window reaches within what is left.
 void find_keys() {
   sinks_seen = 0u;
   first_sink = 0u;
@@ -84,8 +84,8 @@ uvec2 part_of(uint end) {
   return uvec2(begin, min(begin + kPartKeys, end));
 }
 
-// Where a part's results begin in Y: the largest score and the sum of weights under it, then the
-// sums of values (Ev), to be merged by attention_merge.
+// Where a part's results begin in Y. It has the largest score and the sum of weights under it, then
+// the sums of values (Ev), to be merged by attention_merge.
 uint part_result(uint slot, uint head, uint width) {
   return ((slot * p.heads + head) * kParts + gl_WorkGroupID.z) * (width + 2u);
 }

@@ -1,5 +1,5 @@
 // needs: philox.glsl, sampling.h.
-// Standard Gumbel noise of a token: the K largest of log-probabilities with such noise are K tokens
+// Standard Gumbel noise of a token. The K largest of log-probabilities with such noise are K tokens
 // drawn one after the other without being put back (Kool et al. 2019, "Stochastic Beams and Where
 // to Find Them"). `step` counts generated tokens.
 float gumbel(ChoiceRow c, uint step, uint token) {

@@ -1,6 +1,6 @@
 // needs: dot_keys, score, shared_part, offset_bias and what they need (attention_lanes.comp).
 // Relative positions where lanes hold queries. offset_bias is the bias of positions less that of
-// the content, this lane's columns of each chunk, zeros beyond E; shared_part its product with a
+// the content, this lane's columns of each chunk, zeros beyond E. shared_part is its product with a
 // row.
 float delayed[kQueries * kDelayed +
               1];  // (kQueries, kDelayed): q . r of the last distances, newest first

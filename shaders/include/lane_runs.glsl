@@ -1,6 +1,6 @@
 // needs: kRun (1, 4 or 8), VKF_INT64, storage blocks with q[] and kv[] as bindings 0 and 1.
 // Runs of neighboring elements in one load. Software devices pay for a load by the lane and
-// component, not by the byte: two floats in a 64-bit word come for the price of one.
+// component, not by the byte. Two floats in a 64-bit word come for the price of one.
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(binding = 0) readonly buffer QOctets { u64vec4 q_octets[]; };
 layout(binding = 1) readonly buffer KvOctets { u64vec4 kv_octets[]; };

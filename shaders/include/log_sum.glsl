@@ -1,9 +1,9 @@
 // needs: kLocalSize, at most 128, reduce.glsl, float_bits.glsl, a storage buffer with
 // `float logits[]`.
-// The largest logit of a row and the logarithm of the sum of exp(logit - peak), NaN if a logit is:
-// the log-softmax as docs/numerics.md has it. The same for every invocation of the workgroup, and
-// whatever the workgroup's size: in each part of VKF_VOCAB_PART tokens sums of every 128th, then a
-// tree over these; and the same over the parts.
+// The largest logit of a row and the logarithm of the sum of exp(logit - peak). It is NaN if a
+// logit is: the log-softmax as docs/numerics.md has it. The same for every invocation of the
+// workgroup, and whatever the workgroup's size. Each part of VKF_VOCAB_PART tokens has sums of
+// every 128th, then a tree over these. Then comes the same over the parts.
 #extension GL_EXT_control_flow_attributes : require
 
 struct LogSum {

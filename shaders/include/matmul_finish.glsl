@@ -1,7 +1,7 @@
 // needs: MatmulParams p, kActivation, b[], c[], y[]; with VKF_TABLES kTerms (includes
 //        matmul_terms.glsl).
-// What follows the sum of one element, or of an element of the gate and one of the up projection:
-// alpha, bias, activation and addend, and the store. Elements outside Y are omitted.
+// What follows the sum of one element, or of an element of the gate and one of the up projection.
+// It is alpha, bias, activation and addend, and the store. Elements outside Y are omitted.
 #ifndef VKF_MATMUL_FINISH_GLSL
 #define VKF_MATMUL_FINISH_GLSL
 #include "matmul_terms.glsl"

@@ -1,7 +1,7 @@
 // needs: MatmulParams p, kAlignedA, kActivation, VKF_WEIGHT_F16, VKF_INT64,
 //        VKF_FP16, VKF_STRIDED; with VKF_BLOCKS kFormat (includes matmul_finish_quad.glsl).
 // Bindings and loads that matmul_wide, matmul_rows and matmul_stream share. A group is 8
-// neighboring columns of one row of B, fetched in one load where the variant can: software devices
+// neighboring columns of one row of B, fetched in one load where the variant can. Software devices
 // spend most of their time on loads and pay for them by the lane and component, not by the byte.
 #ifndef VKF_MATMUL_OPERANDS_GLSL
 #define VKF_MATMUL_OPERANDS_GLSL
@@ -196,7 +196,7 @@ void load_group(uint start, uint row, out vec4 low, out vec4 high) {
 #endif
 
 // One step of K. The _fp16 variants round both factors and the product to f16; the sum stays f32.
-// What is beyond 65,504, a factor or the product, or NaN, is multiplied in f32: a half would be
+// What is beyond 65,504, a factor or the product, or NaN, is multiplied in f32. A half would be
 // infinite or, where conversions round towards zero, silently too small.
 vec4 multiply_add(float x, vec4 w, vec4 sum) {
 #if VKF_FP16

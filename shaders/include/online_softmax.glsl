@@ -1,6 +1,6 @@
 // needs: float_bits.glsl.
 // Pieces of the online softmax (Milakov and Gimelshein, 2018), shared by the attention kernels.
-// A running maximum starts at the lowest finite float, so that no difference is inf - inf; a masked
+// A running maximum starts at the lowest finite float, so that no difference is inf - inf. A masked
 // pair carries a probability of -1 until it is used, because 0 times a NaN value would be NaN.
 const float kLowestFloat = -3.402823466e38;
 const float kMaskedWeight = -1.0;

@@ -1,7 +1,7 @@
 // needs: kLstm (specialization constant: 0 GRU, 1 LSTM; includes activation.glsl).
 // One unit of a recurrent cell, from what its gates get of the input and of the state, biases
-// included. GRU: gates r, z, n (Cho et al. 2014, with the reset gate after the product as cuDNN and
-// PyTorch have it); LSTM: gates i, f, g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000).
+// included. GRU: gates r, z, n (Cho et al. 2014). The reset gate is after the product as cuDNN and
+// PyTorch have it. LSTM has gates i, f, g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000).
 #include "activation.glsl"
 
 // The unit's new state h in x, and in y what it carries: h itself, or the LSTM's cell. Loops, and

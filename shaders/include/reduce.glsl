@@ -1,7 +1,7 @@
 // needs: kLocalSize (specialization constant, workgroup width), VKF_SUBGROUP where compiled so.
 // Sums and maxima over a workgroup, the same value for every invocation. The baseline form is a
-// tree in shared memory; the subgroup form reduces in registers first. NaN propagates through sums;
-// maxima use a comparison that keeps the accumulated value where the other is NaN, so callers that
+// tree in shared memory; the subgroup form reduces in registers first. NaN propagates through sums.
+// Maxima use a comparison that keeps the accumulated value where the other is NaN. So callers that
 // must report NaN take it from the sum.
 #ifdef VKF_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require

@@ -1,6 +1,6 @@
 // needs: kLocalSize, row_best.glsl, uvec2 candidate_at(uint i).
-// The best elements of a row one after the other: an invocation keeps the four best of its elements
-// from one pass, and goes over them again only when all four were the row's next.
+// The best elements of a row one after the other. An invocation keeps the four best of its elements
+// from one pass. It goes over them again only when all four were the row's next.
 #ifndef VKF_ROW_KEPT_GLSL
 #define VKF_ROW_KEPT_GLSL
 

@@ -1,7 +1,7 @@
-// needs: attention.h, float_bits.glsl, a storage block with `float kv[]`; kWidth and kValueWidth, E
-// and Ev; kSoftcap, the bits of a float or 0, and kRelative, of VKF_RELATIVE_*, constants that
-// leave nothing of this where they are 0. What changes a score between the product q.k and its
-// terms: relative positions, and a soft cap.
+// needs: attention.h, float_bits.glsl, a storage block with `float kv[]`. Also kWidth and
+// kValueWidth, E and Ev. Also kSoftcap, the bits of a float or 0, and kRelative, of VKF_RELATIVE_*.
+// Where these constants are 0, nothing of this is left. What changes a score between the product
+// q.k and its terms: relative positions, and a soft cap.
 #include "activation.glsl"
 
 // cap tanh(score / cap) (Gemma 2; Bello et al. 2016).

@@ -1,7 +1,7 @@
 // needs: online_softmax.glsl; uint sink_word(uint head): the word of a head's sink score in
 //        VKF_SINK_WORDS, or VKF_NO_TERM.
 // A learned score of each head that joins the softmax as one more column without a value (OpenAI,
-// 2025, gpt-oss): a running maximum begins at it, and a total at its own weight, 1.
+// 2025, gpt-oss). A running maximum begins at it, and a total at its own weight, 1.
 #ifndef VKF_SINK_SCORES_GLSL
 #define VKF_SINK_SCORES_GLSL
 

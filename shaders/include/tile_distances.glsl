@@ -11,8 +11,8 @@ void dot_distance(uint h, int distance) {
 }
 
 // The same, each row with its own distance, for keys that follow each other. An invocation
-// multiplies the row of its key's distance from query 0 with all queries; query r of the key takes
-// the product that the invocation r places before it made, or made of the last tile.
+// multiplies the row of its key's distance from query 0 with all queries. Query r of the key takes
+// the product that the invocation r places before it made. It may have made that of the last tile.
 void dot_shifted(uint h, int distance) {
   const uint lane = gl_LocalInvocationID.x;
   if (lane >= kLocalSize - kRows) {

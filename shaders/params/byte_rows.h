@@ -1,5 +1,6 @@
-// How rows of activations lie in memory as signed bytes: in blocks of 32 steps of K (kBlockSteps of
-// weight_blocks.h), which a product of integers multiplies with the blocks of a weight.
+// How rows of activations lie in memory as signed bytes. They are in blocks of 32 steps of K
+// (kBlockSteps of
+// weight_blocks.h). A product of integers multiplies them with the blocks of a weight.
 //
 // A row has, in 32-bit words:
 //   8 for every block: word i has steps 4 i to 4 i + 3, byte s the signed value of step s.

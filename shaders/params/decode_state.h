@@ -1,5 +1,5 @@
 // State of a running generation, in GPU memory so that decoding never re-records: which slots are
-// live, which position is being processed. Slots are rows packed to the front; a row is a beam of a
+// live, which position is being processed. Slots are rows packed to the front. A row is a beam of a
 // batch item (row = item * beams + beam) and owns a line of the key/value cache.
 #ifndef VKFORMER_PARAMS_DECODE_STATE_H
 #define VKFORMER_PARAMS_DECODE_STATE_H
@@ -14,8 +14,8 @@
 
 // A slot's entry: its row in the low 12 bits, and above them its start: how much shorter its prompt
 // is than the longest one. Token histories of a batch end together, so the row's own position is
-// position - start; its cache lines, its ancestry and its positional terms count by that, and so do
-// not depend on what else is in the batch.
+// position - start. Its cache lines, its ancestry and its positional terms count by that. So they
+// do not depend on what else is in the batch.
 #define VKF_SLOT_ROW_BITS 12u
 #define VKF_SLOT_ROW(entry) ((entry)&4095u)
 #define VKF_SLOT_START(entry) ((entry) >> VKF_SLOT_ROW_BITS)

@@ -1,7 +1,7 @@
 // Push constants of the matrix-product kernels: Y (M, N) = A (M, K) * B (K, N) and what is fused.
 //
 // Offsets and strides count elements of their own matrix, but for bias_offset, which counts 32-bit
-// words of the weight binding: a packed f16 matrix and its f32 bias lie in one binding.
+// words of the weight binding. A packed f16 matrix and its f32 bias lie in one binding.
 #ifndef VKFORMER_PARAMS_MATMUL_H
 #define VKFORMER_PARAMS_MATMUL_H
 #include "constants.h"

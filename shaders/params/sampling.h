@@ -35,9 +35,9 @@ struct ChoiceRow {
   uint_t unused;
 };
 
-// token_sample works in stages, each of which goes over all tokens once and is a dispatch: the
-// parts of a row (VKF_VOCAB_PART) leave what they find in the buffer `draws`, and the workgroups of
-// the next stage put it together. A row whose settings do not ask for a stage passes it over.
+// token_sample works in stages, each of which goes over all tokens once and is a dispatch. The
+// parts of a row (VKF_VOCAB_PART) leave what they find in the buffer `draws`. The workgroups of the
+// next stage put it together. A row whose settings do not ask for a stage passes it over.
 #define VKF_STAGE_SUMS 0u       // the softmax
 #define VKF_STAGE_TOP_K 1u      // four digits of the least key that top-k keeps
 #define VKF_STAGE_TOP_P 5u      // the same for top-p
@@ -59,8 +59,8 @@ struct ChoiceRow {
 #define VKF_SAMPLE_GIVE 5u    // every token's score, where it is left
 #define VKF_SAMPLE_NONE 6u
 
-// A row's words of `draws`: what the softmax gave, two words that each stage found, the row's
-// settings, three histograms that take turns, and VKF_DRAW_PART_WORDS for each part.
+// A row's words of `draws`. These are what the softmax gave, two words that each stage found, the
+// row's settings, three histograms that take turns, and VKF_DRAW_PART_WORDS for each part.
 #define VKF_DRAW_SUMS 6u
 #define VKF_DRAW_SETTINGS (VKF_DRAW_SUMS + 2u * VKF_SAMPLE_STAGES)
 #define VKF_DRAW_KNOWN (VKF_DRAW_SETTINGS + VKF_CHOICE_WORDS)

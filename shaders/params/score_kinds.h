@@ -1,5 +1,5 @@
 // Kinds of score terms, for kernels that are compiled for those that there are (a specialization
-// constant): a software device need not mask terms that are omitted.
+// constant). A software device need not mask terms that are omitted.
 #ifndef VKFORMER_PARAMS_SCORE_KINDS_H
 #define VKFORMER_PARAMS_SCORE_KINDS_H
 

@@ -18,25 +18,25 @@
 #define VKF_TERM_CAUSAL 64u
 #define VKF_TERM_WINDOW_LEFT 128u
 #define VKF_TERM_WINDOW_RIGHT 256u
-// The bias repeats over the batch (windows of a picture): the word at bias_offset is its number of
+// The bias repeats over the batch (windows of a picture). The word at bias_offset is its number of
 // slices n, the values follow, and item b reads slice b % n.
 #define VKF_TERM_BIAS_PERIODIC 512u
-// slopes_offset holds a bias by distance instead of slopes: a reach R, then (H, 2R + 1) floats;
-// pair (i, j) adds column clamp(j - i - causal_offset, -R, R) + R.
+// slopes_offset holds a bias by distance instead of slopes. It has a reach R, then (H, 2R + 1)
+// floats. Pair (i, j) adds column clamp(j - i - causal_offset, -R, R) + R.
 #define VKF_TERM_DISTANCE 1024u
-// After the slopes follow the positions (B, S) of the keys, which ALiBi counts by instead of j;
-// query i stands at the position of key i + causal_offset.
+// After the slopes follow the positions (B, S) of the keys, which ALiBi counts by instead of j.
+// Query i stands at the position of key i + causal_offset.
 #define VKF_TERM_KEY_POSITIONS 2048u
 // What follows is found through VKF_SPARSE_WORDS words at sparse_offset, each the word (counted
 // from the start of the binding) where one of these begins. Global tokens widen causal and windows.
-// Of each item 1 + ceil(S/32) + S words: their number n, bits as in key masks, and a list whose
-// first n words are the tokens, ascending. Needs T = S.
+// Of each item 1 + ceil(S/32) + S words. These are their number n, bits as in key masks, and a list
+// whose first n words are the tokens, ascending. Needs T = S.
 #define VKF_TERM_GLOBAL 4096u
 // A global query sees nothing: other weights compute its row (Longformer).
 #define VKF_TERM_NO_GLOBAL_QUERIES 8192u
-// Documents packed into one row. Of each item 2 S words: of each token the first token of its
-// document, which is the document's name, then of each the one past the last. Pairs of different
-// documents are masked. Needs T = S.
+// Documents packed into one row. Each item has 2 S words. First comes, of each token, the first
+// token of its document, which is the document's name. Then follows of each the one past the last.
+// Pairs of different documents are masked. Needs T = S.
 #define VKF_TERM_DOCUMENTS 16384u
 // A prefix widens causal and windows: (B) words P; keys below P are allowed.
 #define VKF_TERM_PREFIX 32768u

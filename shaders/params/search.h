@@ -1,7 +1,7 @@
 // Search over tokens: what token_candidates, greedy_select, beam_select and step_advance share.
 //
-// One storage buffer `search` holds all that a search remembers, in 32-bit words; B items, n beams,
-// R = B * n rows, C the capacity in positions:
+// One storage buffer `search` holds all that a search remembers, in 32-bit words. Letters: B items,
+// n beams, R = B * n rows, C the capacity in positions:
 //   tokens     (R, C)      token ids; positions 0 ... P-1 are the prompt
 //   scores     (R)         f32, sum of log-probabilities of a running beam
 //   items      (B, 4)      see VKF_ITEM_*
@@ -62,8 +62,8 @@ static_assert(sizeof(SearchParams) == 24);
 static_assert(sizeof(SearchSettings) == 80);
 #endif
 
-// What token_candidates does with a row: all of it, or, where the row has more tokens than one
-// part, the best of each part, then the best of those.
+// What token_candidates does with a row. It takes all of it, or, where the row has more tokens than
+// one part, the best of each part, then the best of those.
 #define VKF_BEST_OF_ROW 0u
 #define VKF_BEST_OF_PART 1u
 #define VKF_BEST_OF_PARTS 2u

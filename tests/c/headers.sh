@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Public headers compile by themselves, as C++20 and C++23, with every compiler that is there,
-# without exceptions and RTTI; vkformer.h and each header of c/ compile alone as C99, C11 and C++ and
-# have no hidden padding, so that fields can be added at the end; what they declare is what the
-# library exports.
+# without exceptions and RTTI. vkformer.h and each header of c/ compile alone as C99, C11 and C++. They have no hidden
+# padding, so that fields can be added at the end. What they declare is what the library exports.
 #
 #   tests/c/headers.sh SOURCE_DIR LIBRARY [VULKAN_INCLUDE]
 set -euo pipefail

@@ -10,8 +10,8 @@ namespace vkformer::testing {
 namespace {
 
 #if defined(__GNUC__)
-// The name of this function's instance tells a value that has an enumerator from one that has none,
-// which compilers print as a cast: "(State)4" or "(State)'\004'".
+// The name of this function's instance tells a value that has an enumerator from one that has none.
+// Compilers print that one as a cast: "(State)4" or "(State)'\004'".
 template <auto kValue>
 constexpr bool is_enumerator() {
   const std::string_view name = __PRETTY_FUNCTION__;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every option, argument and chat command that takes a file, with a directory, a file without
-permission, an empty one and a missing one: a sentence that names it, never an exception's words.
+"""Every option, argument and chat command that takes a file gets a directory, a file without permission, an empty one
+and a missing one. The answer is a sentence that names it, never an exception's words.
 
     files_test.py PROGRAM SOURCE_DIR [unittest arguments]
 """

@@ -4,7 +4,7 @@
   grammar_test.py VKFORMER [COUNT]
 
 About COUNT texts (240), of models with random weights and vocabularies, by random seeds, with and
-without an end token, and with little room to end in. Every one must be complete."""
+without an end token. Some have little room to end in. Every one must be complete."""
 import json
 import os
 import random

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Typical mistakes on the command line, and what the program says: the nearest command, option or
-model; what a hub name or a GGUF file needs; drivers that are missing or hidden.
+"""Typical mistakes on the command line, and what the program says. It names the nearest command, option or model. It
+says what a hub name or a GGUF file needs, and which drivers are missing or hidden.
 
     mistakes_test.py PROGRAM SOURCE_DIR [unittest arguments]
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`vkformer pull` against a server on loopback that behaves as the Hugging Face hub does, faults
-included, and models that commands find in the cache by their names.
+included. Commands also find models in the cache by their names.
 
     pull_test.py PROGRAM SOURCE_DIR [unittest arguments]
 """

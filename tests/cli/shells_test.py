@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Completion in bash, zsh and fish, and manual pages: the shells read the scripts and complete with
-them, the page readers find nothing wrong, and all that help names is in them.
+"""Completion in bash, zsh and fish, and manual pages. The shells read the scripts and complete with them, and the page
+readers find nothing wrong. All that help names is in them.
 
     shells_test.py PROGRAM [unittest arguments]
 """

@@ -3,8 +3,8 @@
 
     kills.py PROGRAM MODEL [--jobs 20] [--seed N]
 
-First at random moments, three processes a job; then, by strace, at each of the calls by which a
-process changes files, one after the other."""
+First at random moments, three processes a job. Then, by strace, at each of the calls by which a process changes files,
+one after the other."""
 import argparse
 import os
 import random

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Data jobs under Slurm: a controller, a node with four GPUs that are not there, and munge, all of this
-# test alone. The scripts of samples/clusters run as they are: an array, one of whose tasks is
-# killed and queued again, and one job of several tasks.
+# test alone. The scripts of samples/clusters run as they are. One is an array, of whose tasks one is killed and queued
+# again. The other is one job of several tasks.
 #
 #   slurm.sh PROGRAM MODEL     77: Slurm or munge is not installed, or this is not root
 set -euo pipefail

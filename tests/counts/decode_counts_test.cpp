@@ -14,8 +14,8 @@ namespace {
 constexpr int kNewTokens = 64;
 
 // What a way to generate costs for 64 new tokens of each sequence, after a first generation of the
-// same shape: exactly these calls, whatever the memory. Nothing is uploaded or downloaded by a
-// submit for itself.
+// same shape. It is exactly these calls, whatever the memory. Nothing is uploaded or downloaded by
+// a submit for itself.
 struct Expected {
   const char* name;
   const char* unit;  // what the table divides by

@@ -1,4 +1,4 @@
-// The size of the subgroups that matrix units work in, where a driver might choose others: a driver
+// The size of the subgroups that matrix units work in, where a driver might choose others. A driver
 // that says so stands between us and the real one.
 #include "driver/matrix_units.h"
 

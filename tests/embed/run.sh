@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# The installed package works for an application: installs into a temporary folder, moves that
-# folder, builds samples/embed_minimal and, in C, samples/embed_c through find_package and through
-# pkg-config, shared and static, and runs them, the installed program and samples/embed_renderer.
-# The Debian packages and the archive hold what they should; only vkformer's own symbols are
-# exported. Taking the sources by add_subdirectory and FetchContent is configured; with
-# VKFORMER_TEST_SOURCES=build it is also built, which takes minutes.
+# The installed package works for an application. The test installs into a temporary folder and moves that folder. It
+# builds samples/embed_minimal and, in C, samples/embed_c through find_package and through pkg-config, shared and
+# static. It runs them, the installed program and samples/embed_renderer. The Debian packages and the archive hold what
+# they should; only vkformer's own symbols are exported. Taking the sources by add_subdirectory and FetchContent is
+# configured; with VKFORMER_TEST_SOURCES=build it is also built, which takes minutes.
 #
 #   tests/embed/run.sh BUILD_DIR SOURCE_DIR [CXX]
 set -euo pipefail
@@ -141,8 +140,8 @@ mkdir "$work/archive"
 tar -xf "$work"/packages/vkformer-*.tar.gz -C "$work/archive"
 check_words "archive" "$(find "$work/archive" -path '*/bin/vkformer')" generate
 
-# Nothing is exported but what is ours: no symbol of Vulkan (a host may link its own loader), of the
-# standard library or of the packages inside.
+# Nothing is exported but what is ours. There is no symbol of Vulkan (a host may link its own loader), of the standard
+# library or of the packages inside.
 library=$(realpath "$library_folder/libvkformer.so")
 nm -D -C --defined-only "$library" |
   grep -vE '^[0-9a-f]+ . (vkf_[a-z0-9_]+|((typeinfo|typeinfo name|vtable) for )?vkformer::.*|.* vkformer::choice_names?<.*)(@@VKFORMER_0)?$|VKFORMER_0$' \

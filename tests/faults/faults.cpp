@@ -64,8 +64,8 @@ std::string without_blocks(std::string live) {
   return live.erase(at, live.find(' ', live.find(' ', at) + 1) + 1 - at);
 }
 
-// The same without fences, if these are no more than the timeline keeps: after a wait that failed,
-// a submit takes another fence, because the first one's work may still go on.
+// The same without fences, if these are no more than the timeline keeps. After a wait that failed,
+// a submit takes another fence. The first one's work may still go on.
 std::string without_fences(std::string live) {
   constexpr int kMostFences = 16;
   constexpr std::string_view kName = "CreateFence ";

@@ -3,9 +3,9 @@
 
     first_hour.py SOURCE_DIRECTORY WORK_DIRECTORY MIRROR [SUITE]
 
-Makes a system of debootstrap's minimal packages in WORK_DIRECTORY, puts the sources that git knows into it,
-and types what README.md, docs/tutorial.md, docs/embedding.md, docs/c_api.md and the samples' pages say: a command counts only
-if it is a line of its page. PREFIX in a line is a folder of this test. Needs root, debootstrap, and the address of
+Makes a system of debootstrap's minimal packages in WORK_DIRECTORY and puts the sources that git knows into it. Then it
+types what README.md, docs/tutorial.md, docs/embedding.md, docs/c_api.md and the samples' pages say. A command counts
+only if it is a line of its page. PREFIX in a line is a folder of this test. Needs root, debootstrap, and the address of
 a Debian archive. Writes WORK_DIRECTORY/report.md: seconds, processor time and megabytes of each step."""
 import os
 import re

@@ -1,6 +1,6 @@
 // Fuzz target: the files of acceptance cases, as `vkformer case` reads them. The first byte says
-// which: 'o' op.json, a NUL and inputs.safetensors; 't' inputs.json of a tokenizer case; 'm' the
-// generation settings of case.json. Nothing needs a device: operators are planned.
+// which. 'o' is op.json, a NUL and inputs.safetensors. 't' is inputs.json of a tokenizer case. 'm'
+// is the generation settings of case.json. Nothing needs a device: operators are planned.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
-// The fuzz targets without libFuzzer, for compilers that have none and for short runs: every file
-// of the corpora, then changed copies of them for some seconds a target. The changes are the
-// same in every run.
+// The fuzz targets without libFuzzer, for compilers that have none and for short runs. They run
+// every file of the corpora, then changed copies of them for some seconds a target. The changes are
+// the same in every run.
 //
 //   vkformer_fuzz_replay CORPORA [SECONDS] [TARGET]
 #include <algorithm>

@@ -1,12 +1,12 @@
-// Generation through the public API on small golden models: what must not depend on the batch, on
-// the number of steps per submit or on what ran before.
+// Generation through the public API on small golden models. It tests what must not depend on the
+// batch, on the number of steps per submit or on what ran before.
 #include "generate/generation_case.h"
 
 namespace vkformer::testing {
 namespace {
 
-// A source, one that generates a token which the first never does, and that token as end token:
-// the second one ends early, the first goes on to the last position.
+// A source, one that generates a token which the first never does, and that token as end token. The
+// second one ends early. The first goes on to the last position.
 struct EndsEarly {
   std::vector<int64_t> goes_on, ends;
   int64_t eos = -1;

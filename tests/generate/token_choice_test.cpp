@@ -1,5 +1,6 @@
 // Tokens chosen by chance, with penalties and under a grammar, through whole generations on small
-// golden models: against probabilities and searches in double, made of the model's own logits.
+// golden models. They are held against probabilities and searches in double, made of the model's
+// own logits.
 #include "generate/generation_case.h"
 #include "reference/beam_search.h"
 

@@ -1,5 +1,5 @@
-// Quantized weights and caches in whole models: what `vkformer quantize` writes loads to the bits
-// of weights quantized at load, and both are as far from f32 as docs/numerics.md says.
+// Quantized weights and caches in whole models. What `vkformer quantize` writes loads to the bits
+// of weights quantized at load. Both are as far from f32 as docs/numerics.md says.
 #include "vkformer/quantize.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Values beyond 65,504, the largest half, inside models and operators with precision f16: what
+// Values beyond 65,504, the largest half, inside models and operators with precision f16. What
 // comes out is what f32 gives, to the precision of halves, on every tier.
 #include "model/encoder_cases.h"
 #include "reference/attention.h"

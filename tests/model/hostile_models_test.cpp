@@ -1,6 +1,6 @@
 // Damaged and hostile model files, for every family: each value of a configuration and each tensor
 // of a file is changed in turn. The answer is an error that says what is wrong, or a model whose
-// graphs can be built; never a crash, and never memory out of proportion to the file.
+// graphs can be built. It is never a crash, and never memory out of proportion to the file.
 #include <span>
 
 #include "model/encoder_cases.h"

@@ -3,9 +3,9 @@
 
   new_operator_test.py BUILD_FOLDER     # of this tree, built with Ninja
 
-The new operator's name is the last one in every list, so that the numbers of all others stay: only
-its own files and those that hold the lists are compiled (in a unity build, with their neighbors), and
-linked with the objects of the build.
+The new operator's name is the last one in every list. So the numbers of all others stay. Only its own files and those
+that hold the lists are compiled (in a unity build, with their neighbors). They are linked with the objects of the
+build.
 """
 import json
 import os

@@ -1,5 +1,6 @@
-// Score terms that sessions make themselves: a bias by distance, ALiBi by the positions that a mask
-// leaves, and a bias that repeats over the batch. The reference gets the same as a plain bias.
+// Score terms that sessions make themselves. These are a bias by distance, ALiBi by the positions
+// that a mask leaves, and a bias that repeats over the batch. The reference gets the same as a
+// plain bias.
 #include <algorithm>
 #include <bit>
 

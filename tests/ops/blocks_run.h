@@ -1,5 +1,5 @@
-// Kernels of blocks of queries and keys, with every share of an invocation and of shared memory;
-// and what runs one kernel of attention and no other.
+// Kernels of blocks of queries and keys, with every share of an invocation and of shared memory. It
+// also has what runs one kernel of attention and no other.
 #pragma once
 
 #include "support/operator_check.h"
@@ -7,7 +7,7 @@
 namespace vkformer::testing {
 
 // The device as GPUs. They differ in the queries that an invocation may have, and in the shared
-// memory: room for all of a tile's keys, or for parts of them.
+// memory. One has room for all of a tile's keys, the other for parts of them.
 inline std::vector<DeviceCaps> gpus_of(const VulkanDevice& device) {
   std::vector<DeviceCaps> list;
   for (const uint32_t queries : {1u, 2u, 4u}) {

@@ -1,5 +1,5 @@
-// Strategies of matrix products over many sizes: the same sweeps for those of every device
-// (ops/matmul_strategy_test.cpp) and for those of software devices (tests/software).
+// Strategies of matrix products over many sizes. These are the same sweeps for those of every
+// device (ops/matmul_strategy_test.cpp) and for those of software devices (tests/software).
 #pragma once
 
 #include "ops/matmul_run.h"

@@ -1,5 +1,5 @@
-// Matrix products by cooperative matrices: every unit that the device lists and every block,
-// forced, against the double-precision reference; and the self-check that stands before their use.
+// Matrix products by cooperative matrices. Every unit that the device lists and every block,
+// forced, against the double-precision reference. Also the self-check that stands before their use.
 #include <set>
 
 #include "ops/matmul_run.h"

@@ -1,5 +1,5 @@
-// A search over tokens on the GPU with a made-up model: logits come from a function on the host,
-// and token_candidates, greedy_select or beam_select and step_advance do the rest, step by step.
+// A search over tokens on the GPU with a made-up model. Logits come from a function on the host.
+// token_candidates, greedy_select or beam_select and step_advance do the rest, step by step.
 #pragma once
 
 #include <cstring>

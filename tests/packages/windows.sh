@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The zip for Windows: its libraries need nothing but Windows, applications built with it run under wine, and their
-# words are right where wine finds a Vulkan driver.
+# The zip for Windows. Its libraries need nothing but Windows. Applications built with it run under wine. Their words
+# are right where wine finds a Vulkan driver.
 #
 #   tests/packages/windows.sh PACKAGES    PACKAGES is what tools/cross packages windows made
 set -euo pipefail

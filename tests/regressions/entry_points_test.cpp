@@ -1,4 +1,4 @@
-// Calls that return a Result never throw: memory that runs out at any allocation, threads that
+// Calls that return a Result never throw. Memory that runs out at any allocation, threads that
 // cannot be started, and callbacks that throw all become errors.
 #include <cstdlib>
 #include <new>

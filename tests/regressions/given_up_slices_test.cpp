@@ -1,6 +1,6 @@
 // On memory that the host cannot map, inputs wait for the next submit of their pass. A pass that is
-// given up before its first slice must not take along what is written only once: tables of rotary
-// embeddings, biases by distance.
+// given up before its first slice must not take along what is written only once. These are tables
+// of rotary embeddings, biases by distance.
 #include <doctest/doctest.h>
 
 #include "generate/generation_case.h"

@@ -1,4 +1,4 @@
-// A model whose layers lie on several devices gives what it gives on one: the test device opened
+// A model whose layers lie on several devices gives what it gives on one. The test device opened
 // once for each member is as many devices.
 #include <doctest/doctest.h>
 

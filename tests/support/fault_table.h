@@ -1,6 +1,6 @@
 // A table of Vulkan entry points that fails on demand and counts live objects. Everything vkformer
-// calls is looked up through one vkGetInstanceProcAddr; this one hands out functions that count,
-// fail the n-th call with a chosen VkResult, and else call the driver. One table a process: entry
+// calls is looked up through one vkGetInstanceProcAddr. This one hands out functions that count and
+// fail the n-th call with a chosen VkResult. Else they call the driver. One table a process: entry
 // points carry no pointer to it.
 #pragma once
 

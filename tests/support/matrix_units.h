@@ -45,7 +45,7 @@ inline DeviceCaps as_small_gpu(const Device& device, uint32_t shared_bytes) {
 }
 
 // With every product in it turned into a sum, the self-check leaves the kernel out, and without it
-// not; kernel_of: what a plan for such a device begins with; change: what else that device is.
+// not. kernel_of: what a plan for such a device begins with. change: what else that device is.
 inline void check_self_check(
     KernelId kernel, uint32_t shared_bytes,
     const std::function<KernelId(const DeviceCaps&)>& kernel_of,

@@ -71,9 +71,9 @@ struct TierDevice {
   bool wide = false;  // with the workgroups of a discrete device
 };
 
-// The test device (test_device.h) in every tier that it has, up to VKFORMER_TEST_TIER, and on
-// a software device with wide workgroups too; with
-// VKFORMER_TEST_VALIDATION set, under the validation layer. Empty, with a reason, without a device.
+// The test device (test_device.h) in every tier that it has, up to VKFORMER_TEST_TIER. A software
+// device is tested with wide workgroups, too. With VKFORMER_TEST_VALIDATION set, it runs under the
+// validation layer. Empty, with a reason, without a device.
 inline std::vector<TierDevice> make_tier_devices() {
   std::vector<TierDevice> list;
   if (!have_test_device()) return list;

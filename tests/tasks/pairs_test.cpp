@@ -1,5 +1,5 @@
 // What reads texts in pairs: documents ranked for a query, and texts and pictures classified by
-// labels that the caller names; against float64 (tools/golden/tasks_golden.py).
+// labels that the caller names. Both are compared with float64 (tools/golden/tasks_golden.py).
 #include "tasks/task_cases.h"
 #include "vkformer/rerank.h"
 #include "vkformer/tokenizer.h"

@@ -90,7 +90,7 @@ TEST_SUITE("cpu") {
     // Spaces in front belong to no word, and so does a text of nothing else.
     CHECK(split(scripts, "  ab") == Strings{"ab"});
     CHECK(split(scripts, "   ").empty());
-    // Scripts are those of Unicode 9: U+058A got Armenian in 1.0 and U+0589 in 12, U+1F8C is Greek,
+    // Scripts are those of Unicode 9: U+058A got Armenian in 1.0 and U+0589 in 12. U+1F8C is Greek,
     // and a letter of Unicode 16 has no script.
     CHECK(split(scripts, "\u0561\u0589") == Strings{"\u0561", "\u0589"});
     CHECK(split(scripts, "a\u1c89b\u0431") == Strings{"a\u1c89b", "\u0431"});

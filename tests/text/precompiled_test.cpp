@@ -30,8 +30,8 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-// The children of node n lie in the 256 places from 256 * (n + 1), each at the place of its byte; a
-// leaf at place 0.
+// The children of node n lie in the 256 places from 256 * (n + 1), each at the place of its byte. A
+// leaf is at place 0.
 std::string character_map(const std::map<std::string, std::string>& entries) {
   struct Node {
     std::map<unsigned char, size_t> next;
@@ -121,7 +121,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("precompiled: the shortest match stands for a whole short cluster") {
-    // The rule that published tokenizers are made with, odd as it is: "e" alone is mapped, so the
+    // The rule that published tokenizers are made with, odd as it is: "e" alone is mapped. So the
     // mark after it is swallowed, as long as both have fewer than 6 bytes.
     const auto map = precompiled(character_map({{"e", "E"}, {"e\u0301", "é"}, {"\u0301", "'"}}));
     CHECK(normalize(map, "e\u0301") == Normalized{"E", {{0, 1}}});

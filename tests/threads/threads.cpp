@@ -1,5 +1,5 @@
-// What the public headers say about threads, done: everything that may be shared is shared by
-// several threads at once, and must give what one thread alone gets. Under ThreadSanitizer
+// What the public headers say about threads, done. Everything that may be shared is shared by
+// several threads at once. It must give what one thread alone gets. Under ThreadSanitizer
 // (tools/test --all) an access without a lock is a failure too.
 //
 //   vkformer_threads MODEL_DIRECTORY
@@ -127,8 +127,8 @@ void load_together(const Device& device, const std::string& directory) {
   });
 }
 
-// session.h in frames: a session for each thread prepares its sizes next to all others, is followed
-// slice by slice, and is given up while it prepares.
+// session.h in frames. A session for each thread prepares its sizes next to all others. It is
+// followed slice by slice, and is given up while it prepares.
 void prepare_together(const Model& model, const Tokenizer& tokenizer) {
   std::vector<Tensor> rows;
   for (const char* word : {"a", "attention", "all"}) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the golden cases of adapters: a small random model, adapters in PEFT's directory layout, and
-what transformers computes in float64 of the model with the adapters merged, as PEFT adds them up.
+"""Makes the golden cases of adapters. A case is a small random model, and adapters in PEFT's directory layout. It has
+what
+transformers computes in float64 of the model with the adapters merged, as PEFT adds them up.
 
     python3 tools/golden/adapter_golden.py FOLDER [NAME ...]
 

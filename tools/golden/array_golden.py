@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the golden cases of models that read arrays: Perceiver, wav2vec2 and its kin, and
-CLIP with SigLIP as transformers computes them, Gato from its formulas, all in float64.
+"""Makes the golden cases of models that read arrays. They are Perceiver, wav2vec2 and its kin, and CLIP with SigLIP as
+transformers computes them, Gato from its formulas, all in float64.
 
     python3 tools/golden/array_golden.py FOLDER [NAME ...]           the cases listed below
     python3 tools/golden/array_golden.py FOLDER NAME CLASS SEED CONFIG INPUTS
 
-CONFIG is a JSON object of configuration keys, INPUTS one of sizes: `batch` and, for Perceiver,
-`tokens` or `side` (pixels), for wav2vec2-conformer `samples`, for Gato `text`, `steps`, `height`,
-`width`, `continuous`, `discrete`, `acted`, `actions`; `masked` are the samples or tokens at the end
-of row 0 that a mask hides.
+CONFIG is a JSON object of configuration keys, INPUTS one of sizes. For Perceiver these are `batch` and `tokens` or
+`side` (pixels), for wav2vec2-conformer `samples`. For Gato these are `text`, `steps`, `height`, `width`, `continuous`,
+`discrete`, `acted` and `actions`. `masked` are the samples or tokens at the end of row 0 that a mask hides.
 
 Needs torch, transformers and safetensors. tests/golden/README.md describes the folders.
 """
@@ -129,8 +128,8 @@ def pair_case(class_name, seed, given, sizes):
 
 
 def keep_heads():
-    """WavLM hands out the mean of all heads' attention maps, (B, H, T, T) by repetition; afterwards
-    it hands out every head's as (B, H, H, T, T), by repetition too."""
+    """WavLM hands out the mean of all heads' attention maps, (B, H, T, T) by repetition. Afterwards it hands out every
+    head's as (B, H, H, T, T), by repetition too."""
     functional = torch.nn.functional
     whole = functional.multi_head_attention_forward
     functional.multi_head_attention_forward = functools.partial(whole, average_attn_weights=False)

@@ -6,7 +6,7 @@ decoders.
 
 A case of a decoder has last_hidden_state, which transformers computed in float64. What a
 *ForSequenceClassification adds to it is one product with the states of one token of each row
-(GenericForSequenceClassification of transformers.modeling_layers): the last one that is not
+(GenericForSequenceClassification of transformers.modeling_layers). That is the last one that is not
 pad_token_id. This program computes that in float64. It needs numpy and safetensors.
 """
 import json
@@ -18,8 +18,8 @@ import numpy
 from safetensors.numpy import load_file, save_file
 
 # The new case, the case with the decoder, the class, the prefix that its files put before the
-# decoder's tensors, and pad_token_id: a token, None for none, or "last" for the last token of the
-# first row, which the head then skips.
+# decoder's tensors, and pad_token_id. That is a token, None for none, or "last" for the last token of the first row,
+# which the head then skips.
 CASES = [
     ("bloom-classes", "bloom-bare", "BloomForSequenceClassification", "transformer.", 0),
     ("deepseek_v3-classes", "deepseek_v3-bare", "DeepseekV3ForSequenceClassification", "model.", 0),

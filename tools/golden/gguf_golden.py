@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the golden cases of GGUF files: a small random model of each architecture, written with the
-public gguf library, and what transformers computes of it in float64; the golden tokenizers in that
-format; and a tensor of every type with what the library decodes it to.
+"""Makes the golden cases of GGUF files. One is a small random model of each architecture, written with the public gguf
+library, and what transformers computes of it in float64. The others are the golden tokenizers in that format, and a
+tensor of every type with what the library decodes it to.
 
     python3 tools/golden/gguf_golden.py FOLDER CASES [NAME ...]
 

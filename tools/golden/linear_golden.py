@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the golden cases of Linformer, Performer and the linear Transformer from their formulas: a
-small random model, its inputs, and what the formulas give in float64, every weight w_ij written out.
+"""Makes the golden cases of Linformer, Performer and the linear Transformer from their formulas. A case has a small
+random model, its inputs, and what the formulas give in float64. Every weight w_ij is written out.
 
     python3 tools/golden/linear_golden.py FOLDER [NAME ...]          the cases listed below
     python3 tools/golden/linear_golden.py FOLDER NAME SEED CONFIG [SHAPE]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a golden case of any model class of transformers: a small random model from a configuration
-and a seed, its inputs, and what transformers computes of them in float64.
+"""Makes a golden case of any model class of transformers. It has a small random model from a configuration and a seed,
+its inputs, and what transformers computes of them in float64.
 
     python3 tools/golden/model_golden.py FOLDER                      the cases listed below
     python3 tools/golden/model_golden.py FOLDER NAME ...             some of them

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the golden case of a GPT-OSS whose experts are in MXFP4, as published: random blocks and
-exponents, of which the reference computes in float64 with what they stand for.
+"""Makes the golden case of a GPT-OSS whose experts are in MXFP4, as published. It has random blocks and exponents, of
+which the reference computes in float64 with what they stand for.
 
     python3 tools/golden/mxfp4_golden.py FOLDER
 

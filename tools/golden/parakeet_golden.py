@@ -5,8 +5,8 @@ task model that hears with it.
     python3 tools/golden/parakeet_golden.py tests/golden tests/tasks/golden
 
 Needs numpy and safetensors. All is computed in float64 from the published formulas: Rekesh et al.,
-"Fast Conformer", 2023; Dai et al., "Transformer-XL", 2019; the layout of files and the feature extractor
-as transformers has them (models/parakeet).
+"Fast Conformer", 2023, and Dai et al., "Transformer-XL", 2019. The layout of files and the feature extractor are as
+transformers has them (models/parakeet).
 """
 import json
 import math

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes golden cases of language models that read images: a small random model, prompts with image
-tokens and one image each, and what transformers computes of them in float64.
+"""Makes golden cases of language models that read images. They have a small random model, prompts with image tokens and
+one image each. They have what transformers computes of them in float64.
 
     python3 tools/golden/picture_language_golden.py FOLDER           the cases listed below
     python3 tools/golden/picture_language_golden.py FOLDER NAME ...  some of them

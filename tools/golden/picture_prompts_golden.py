@@ -10,8 +10,8 @@ read images make of small pictures. Tensors, by case n:
   values.<n>, grid.<n>, tiles.<n>   pixel_values, image_grid_thw, rows and columns of tiles
 
 `prompts` makes tests/tasks/golden/prompts-NAME: small random models with tokenizers, templates and
-image processors; expected.json has prompts, their ids by the family's processor, and the ids that
-transformers generates in float64. The seed is raised until no step is close.
+image processors. expected.json has prompts, their ids by the family's processor, and the ids that transformers
+generates in float64. The seed is raised until no step is close.
 
 Needs torch, transformers, tokenizers and Pillow (their versions go into the files).
 """

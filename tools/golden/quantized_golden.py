@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the golden cases of quantized safetensors: a small random model whose linear weights are what
-codes and scales stand for in float64, and the same codes packed as each library stores them.
+"""Makes the golden cases of quantized safetensors. It has a small random model whose linear weights are what codes and
+scales stand for in float64. It also has the same codes packed as each library stores them.
 
     python3 tools/golden/quantized_golden.py FOLDER [NAME ...]
 

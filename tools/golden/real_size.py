@@ -4,10 +4,10 @@ transformers computes of them in float64. Not for tests/golden: a case has up to
 
     python3 tools/golden/real_size.py OUTPUT_FOLDER [NAME ...]
 
-For every NAME two folders: NAME, and NAME-half, which shares its model and expects what its
-matrices give once they are rounded to half precision (for --weights f16). Needs torch,
-transformers and safetensors (their versions go into case.json), and up to 6 GB of memory.
-tests/golden/README.md describes the folders, docs/real_sizes.md says what came out.
+For every NAME two folders. They are NAME and NAME-half, which shares its model and expects what its matrices give once
+they are rounded to half precision (for --weights f16). Needs torch, transformers and safetensors (their versions go
+into case.json), and up to 6 GB of memory. tests/golden/README.md describes the folders, docs/real_sizes.md says what
+came out.
 """
 import contextlib
 import copy

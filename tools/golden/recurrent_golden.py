@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes golden cases of recurrent sequence-to-sequence models (model_type rnn_attention) and of the
-operators gru, lstm and additive_attention: small random weights, inputs, and what the formulas of
-docs/recurrent_models.md give in float64, written down once more here.
+operators gru, lstm and additive_attention. They have small random weights and inputs. They have what the formulas of
+docs/recurrent_models.md give in float64. These are written down once more here.
 
     python3 tools/golden/recurrent_golden.py FOLDER              the cases listed below
     python3 tools/golden/recurrent_golden.py FOLDER NAME ...     some of them

@@ -5,9 +5,9 @@ models and what transformers computes of them in float64. Attention maps are mad
     python3 tools/golden/sparse_golden.py FOLDER [NAME ...]                the cases listed below
     python3 tools/golden/sparse_golden.py FOLDER NAME CLASS SEED CONFIG    any other
 
-CONFIG is a JSON object of configuration keys; besides them it may hold `tokens` (of a row), `global`
-(how many tokens are global; without it no mask is given), `patterns` (BigBird: random blocks are sampled and given
-as rand_blocks.<layer>), and `hole` (false: no padding inside a row, which a model that generates does not bear).
+CONFIG is a JSON object of configuration keys. Besides them it may hold `tokens` (of a row) and `global`, the number of
+global tokens; without it no mask is given. With `patterns` (BigBird) random blocks are sampled and given as
+rand_blocks.<layer>. With `hole` false there is no padding inside a row, which a model that generates does not bear.
 
 Needs torch, transformers and safetensors (their versions go into case.json). tests/golden/README.md
 describes the folders.

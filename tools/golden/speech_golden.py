@@ -8,9 +8,8 @@ transformers computes of them in float64.
     python3 tools/golden/speech_golden.py --task FOLDER     a model with its tokenizer and chance,
                                                             for tests/tasks/golden/speak
 
-JSON has {"config", "rows" (how many texts), "masked" (tokens of the last text), "speaker"}; the seed
-is raised until every duration is 1e-3 from a whole number of frames, so that rounding cannot change
-the length.
+JSON has {"config", "rows" (how many texts), "masked" (tokens of the last text), "speaker"}. The seed is raised until
+every duration is 1e-3 from a whole number of frames. So rounding cannot change the length.
 """
 import copy
 import json

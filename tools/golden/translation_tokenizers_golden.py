@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the golden tokenizers of translation models: tokenizer.json files of the structure that
-transformers writes for mBART and NLLB, and one of M2M-100's tokens, with small vocabularies, and
-what the tokenizers library encodes and decodes with them.
+"""Makes the golden tokenizers of translation models. These are tokenizer.json files of the structure that transformers
+writes for mBART and NLLB, and one of M2M-100's tokens, with small vocabularies. They come with what the tokenizers
+library encodes and decodes with them.
 
     python3 tools/golden/translation_tokenizers_golden.py OUTPUT_DIRECTORY [--strings N]
 
 Needs tokenizers and transformers (their versions go into case.json). With --strings, that many
-random strings are added to the written ones, vocabularies are larger, and mBART-50, older layouts
-and character maps come in: for comparisons that are not kept.
+random strings are added to the written ones. Vocabularies are larger, and mBART-50, older layouts and character maps
+come in. This is for comparisons that are not kept.
 """
 import argparse
 import base64
@@ -116,9 +116,9 @@ def nllb(size, charsmap=None, legacy=False):
 
 
 def m2m_100(size):
-    """transformers has no fast M2M-100 tokenizer and so no converter: this is what its own one does
-    (SentencePiece's pieces by the numbers of vocab.json, then a token per language and words that
-    fill the vocabulary up), as files made for other runtimes have it."""
+    """transformers has no fast M2M-100 tokenizer and so no converter. This is what its own one does, as files made for
+    other runtimes have it. They have SentencePiece's pieces by the numbers of vocab.json. Then follow a token per
+    language, and words that fill the vocabulary up."""
     tokenizer = Tokenizer(models.Unigram(fairseq_pieces(size), unk_id=3, byte_fallback=False))
     tokenizer.normalizer = normalizers.Sequence([
         normalizers.NFKC(), normalizers.Replace(Regex(r"[\n\r\t]"), " "),

@@ -4,7 +4,7 @@
     python3 tools/golden/vision_golden.py OUTPUT_FOLDER [NAME ...]
 
 Needs torch, transformers and safetensors. Weights are random with a fixed seed, every bias, gain and position from a
-normal distribution; expected values are computed in float64, softmax included, and stored as float32.
+normal distribution. Expected values are computed in float64, softmax included, and stored as float32.
 tests/golden/README.md describes the folders.
 """
 import json

@@ -4,8 +4,8 @@
     python3 tools/golden/word_times_golden.py tests/tasks/golden/speech tests/tasks/golden
 
 The arguments are the model's folder and the one with its audio files. Needs numpy and safetensors.
-All is computed in float64 from the published formulas: Whisper's log-mel features and layers (Radford
-et al., 2022), and the alignment as whisper/timing.py does it (find_alignment).
+All is computed in float64 from the published formulas. They are Whisper's log-mel features and layers (Radford et al.,
+2022). The alignment is as whisper/timing.py does it (find_alignment).
 """
 import json
 import math

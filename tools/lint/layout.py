@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: the rooms of docs/architecture.md, and the public API's edge; that no
-exception leaves the public API; and that no folder lies beside those of the project."""
+"""Checks who includes whom. These are the rooms of docs/architecture.md, and the public API's edge. That no exception
+leaves the public API. That no folder lies beside those of the project."""
 import re
 import shutil
 import subprocess

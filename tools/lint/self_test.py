@@ -208,6 +208,19 @@ class Words(unittest.TestCase):
         self.assertEqual(self.found(".h", "// " + "word " * 14 + "\n// " + "word " * 14 + "end.\n"), [(1, "long")])
         self.assertEqual(self.found(".h", "// " + "word " * 14 + "end.\n// " + "word " * 14 + "end.\n"), [])
 
+    def test_sentences_end_at_full_stops_alone(self):
+        half = "word " * 14
+        for mark in (":", ";", ","):
+            self.assertEqual(self.found(".md", f"{half}end{mark} {half}end.\n"), [(1, "long")])
+        for mark in (".", "!", "?"):
+            self.assertEqual(self.found(".md", f"{half}end{mark} {half}end.\n"), [])
+        self.assertEqual(self.found(".md", f"* {half}end;\n* {half}end.\n"), [])
+        self.assertEqual(self.found(".h", f"// inputs:     {half}\n// outputs:    {half}\n"), [])
+        self.assertEqual(self.found(".h", f"// inputs of {half}\n// outputs of {half}\n"), [(1, "long")])
+        self.assertEqual(self.found(".h", f"// one    {half}\n// other  {half}\n"), [(1, "long")])
+        self.assertEqual(self.found(".h", f"// one     {half}\n// other   {half}\n"), [])
+        self.assertEqual(self.found(".sh", f"one  # {half}\ntwo  # {half}\n"), [])
+
     def test_formulas_and_trailing_comments_are_apart(self):
         half = "word " * 14
         self.assertEqual(self.found(".h", f"// {half}\n//   {half}\n//   {half}\n"), [])
@@ -224,6 +237,13 @@ class Words(unittest.TestCase):
         self.assertEqual(list(words.more_than({"a": row}, {"a": row})), [])
         self.assertEqual(len(list(words.more_than({"a": row}, {"a": {**row, "long": 2}}))), 1)
         self.assertEqual(len(list(words.more_than({}, {"a": row}))), 2)
+
+    def test_means_of_documents_are_bounded(self):
+        row = {"private": 0, "british": 0, "long": 0, "mean": f"{words.MEAN:.1f}"}
+        self.assertEqual(list(words.more_than({"a.md": row}, {"a.md": row})), [])
+        longer = {**row, "mean": f"{words.MEAN + 0.1:.1f}"}
+        self.assertEqual(len(list(words.more_than({"a.md": longer}, {"a.md": longer}))), 1)
+        self.assertEqual(list(words.more_than({"a": row}, {"a": {**row, "mean": ""}})), [])
 
 
 class Spelling(unittest.TestCase):

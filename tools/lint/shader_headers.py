@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks how shaders open: six labels that say what they do, and what an include needs. Checks that only
-kernels of matrix units ask for the size of subgroups, that no single word lies in shared memory beside
+kernels of matrix units ask for the size of subgroups. It checks that no single word lies in shared memory beside
 vectors, and that no line is longer than 100 columns."""
 import re
 import sys

@@ -6,7 +6,8 @@
   tools/lint/words.py --list PATH...   prints every finding in these files or folders
 
 Old texts have many, so each folder has a count that may only fall. A line of words_known.tsv is a folder or document,
-private words, British spellings, sentences of more than 25 words, and of a document its mean words a sentence.
+private words, British spellings, sentences of more than 25 words, and of a document its mean words a sentence,
+which may be 17 at most.
 """
 import ast
 import re
@@ -16,6 +17,7 @@ import common
 
 KNOWN = common.ROOT / "tools" / "lint" / "words_known.tsv"
 LONG = 25  # words of a sentence
+MEAN = 17  # words of a sentence of a document, at most
 # A word of ours, and the standard one. What looks like one and is not stands in ALLOWED.
 PRIVATE = {
     r"behind": "after, follows", r"so (many|much)": "a number: up to N", r"of its own": "separate, own",
@@ -34,6 +36,8 @@ SUFFIXES = {".h", ".cpp", ".comp", ".glsl", ".c", ".cs", ".md", ".py", ".sh", ".
 GENERATED = ("docs/bindings_functions.md", "docs/operators.md")
 HASHED = {"", ".sh", ".cmake"}  # programs of tools/ have no suffix
 COMMENT = re.compile(r"^\s*(?://+|\*)\s?(.*)$")
+LABEL = re.compile(r"(attributes|inputs|outputs|computes|shapes|mapping|bounds|requires|variants): ")
+ROW = re.compile(r"\S {3,}\S")  # of a table without lines: a name, a gap and what it is
 TRAILING_COMMENT = re.compile(r"\s//\s(.*)$")
 
 
@@ -41,7 +45,8 @@ def comments(text):
     """Comments of C++ or GLSL, paragraphs of lines that follow each other; (line, text).
 
     A comment at the end of a line of code is a paragraph, with the lines of comment below it in the same column. So is
-    an indented line: a formula or a row of a table.
+    an indented line: a formula or a row of a table. So is what follows a name and a gap, or a label of an operator's or
+    a shader's table.
     """
     paragraph, begin, column = [], 0, None
     for number, line in enumerate(text.splitlines() + [""], 1):
@@ -49,7 +54,8 @@ def comments(text):
         trailing = None if found else TRAILING_COMMENT.search(line)
         at = trailing.start() + 1 if trailing else len(line) - len(line.lstrip())
         formula = bool(found) and found[1].startswith("  ")
-        if paragraph and (not found or formula or not found[1].strip() or at != column):
+        row = bool(found) and (LABEL.match(found[1]) or ROW.search(found[1]))
+        if paragraph and (not found or formula or row or not found[1].strip() or at != column):
             yield begin, " ".join(paragraph)
             paragraph = []
         if formula:
@@ -74,8 +80,10 @@ def hash_comments(text):
     """Comments of Python, shells and CMake as those of C++; what is no comment is left empty."""
     lines = []
     for line in text.splitlines():
-        found = re.match(r"\s*#(?!!)\s?(.*)$", line) or re.search(r"  #\s(.*)$", line)
-        lines.append(" " * (found.start(1) - 3) + "// " + found[1] if found else "")
+        alone = re.match(r"\s*#(?!!)\s?(.*)$", line)
+        found = alone or re.search(r"  #\s(.*)$", line)
+        code = "" if alone or not found else "x"  # what a comment at its end follows
+        lines.append(code + " " * (found.start(1) - 3 - len(code)) + "// " + found[1] if found else "")
     return "\n".join(lines)
 
 
@@ -98,7 +106,7 @@ def prose(text):
             fenced = not fenced
         skipped = fenced or line.startswith(("    ", "|", "#", "```", "<")) or not line.strip()
         item = re.match(r"\s*(?:[*-]|\d+\.)\s+", line)
-        if (skipped or item) and paragraph:
+        if (skipped or item or ROW.search(line)) and paragraph:
             yield begin, " ".join(paragraph)
             paragraph = []
         if skipped:
@@ -109,9 +117,9 @@ def prose(text):
 
 
 def sentences(text):
-    """Sentences; what stands in backticks is one word."""
+    """Sentences, which end at `.`, `!` or `?` alone; what stands in backticks is one word."""
     text = re.sub(r"`[^`]*`", "code", text)
-    return [s for s in re.split(r"(?<=[.!?:;])\s+", text) if re.search(r"[A-Za-z]{2}", s)]
+    return [s for s in re.split(r"(?<=[.!?])\s+", text) if re.search(r"[A-Za-z]{2}", s)]
 
 
 def words(sentence):
@@ -148,6 +156,7 @@ def checked_files():
     found = common.files(*FOLDERS, suffixes=SUFFIXES)
     found += [p for p in common.files(*FOLDERS, suffixes={".txt"}) if p.name == "CMakeLists.txt"]
     found += [common.ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+    found += sorted((common.ROOT / "models").glob("*/README.md"))
     return [p for p in found if not common.relative(p).startswith(skipped) and "/build/" not in str(p)]
 
 
@@ -182,6 +191,8 @@ def more_than(before, now):
             if row[kind] > old[kind]:
                 yield (f"{place}: {row[kind]} {what}, but {old[kind]} before; tools/lint/words.py --list {place} "
                        "shows them")
+        if row.get("mean") and float(row["mean"]) > MEAN:
+            yield f"{place}: a sentence has {row['mean']} words on average, but at most {MEAN} are allowed; split long ones"
 
 
 def main(arguments):

@@ -57,8 +57,8 @@ def sheet_rows(pictures, labels):
 
 
 def single_digits(sheet):
-    """Rows of a picture for each of 0 to 9, from the rows of the sheet: the first of its line, each
-    pixel as SCALE by SCALE."""
+    """Rows of a picture for each of 0 to 9, from the rows of the sheet. Each is the first of its line, each pixel as
+    SCALE by SCALE."""
     for digit in range(10):
         rows = []
         for row in sheet[digit * SIDE:(digit + 1) * SIDE]:

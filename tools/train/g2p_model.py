@@ -1,9 +1,9 @@
 """The network of the g2p-en recipe: an encoder-decoder with the names, shapes and arithmetic of
 Hugging Face's MarianMTModel, in plain PyTorch; greedy and beam search.
 
-A. Vaswani and others, "Attention is all you need", 2017: norms after the residual sums, sinusoidal
-positions, one table of embeddings for letters, phonemes and the output. Written for batches of
-sources of one length, which need no mask.
+A. Vaswani and others, "Attention is all you need", 2017. It has norms after the residual sums, sinusoidal positions,
+one table of embeddings for letters, phonemes and the output. Written for batches of sources of one length, which need
+no mask.
 """
 import math
 
@@ -48,8 +48,8 @@ def sinusoids():
 
 
 def dropped(x, share):
-    """Dropout with eight random bits a value: PyTorch's own takes a number of 64 for each on a
-    CPU, a quarter of a step's time here."""
+    """Dropout with eight random bits a value. PyTorch's own takes a number of 64 for each on a CPU. That is a quarter
+    of a step's time here."""
     threshold = round(share * 256)
     if threshold == 0:
         return x
@@ -187,9 +187,9 @@ def cut_at(row, end):
 
 @torch.no_grad()
 def beam_search(model, sources, end, beams, most):
-    """Beam search as Hugging Face's generate() does it with its defaults: the score of a finished
-    text is its log-probability divided by its length with </s>; a search ends when no beam can
-    become better than its finished ones at the length that it has."""
+    """Beam search as Hugging Face's generate() does it with its defaults. The score of a finished text is its
+    log-probability divided by its length with </s>. A search ends when no beam can become better than its finished ones
+    at the length that it has."""
     model.eval()
     return [_beam_search_one(model, source[None], end, beams, most) for source in sources]
 

@@ -1,9 +1,9 @@
 """What the recipes share: Muon with AdamW, the rate over time, averaged weights, checkpoints.
 
 Muon: K. Jordan and others, "Muon: An optimizer for hidden layers in neural networks", 2024. The
-momentum of a weight matrix is replaced by the nearest matrix with orthonormal rows or columns, so
-that every direction of it learns at the same pace; a small model needs about half as many steps as
-with AdamW. Vectors, embeddings and heads go on with AdamW.
+momentum of a weight matrix is replaced by the nearest matrix with orthonormal rows or columns. So every direction of it
+learns at the same pace. A small model needs about half as many steps as with AdamW. Vectors, embeddings and heads go on
+with AdamW.
 """
 import copy
 import math

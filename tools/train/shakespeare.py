@@ -152,8 +152,8 @@ def to_transformers(decoder):
 def nats_per_byte(model, data, stride, most_rows=1 << 30):
     """Mean negative log likelihood of every byte but the first; model maps ids to logits.
 
-    Rows of CONTEXT bytes begin every `stride` bytes; of each but the first only the last `stride`
-    predictions count, so that each is made from at least CONTEXT - stride bytes.
+    Rows of CONTEXT bytes begin every `stride` bytes. Of each but the first only the last `stride` predictions count, so
+    that each is made from at least CONTEXT - stride bytes.
     """
     model.eval()
     starts = list(range(0, len(data) - 1 - CONTEXT, stride))[:most_rows]

@@ -47,8 +47,8 @@ def write_tokenizer(target):
 def ngram_nats(text, held_out, order):
     """Nats per byte of an n-gram model: counts interpolated with shorter ones (Witten and Bell).
 
-    p(b | context) = (count(context, b) + kinds * p(b | shorter)) / (count(context) + kinds), where
-    kinds is how many different bytes followed the context; below the unigrams all 256 are equal.
+    p(b | context) = (count(context, b) + kinds * p(b | shorter)) / (count(context) + kinds). Here kinds is how many
+    different bytes followed the context. Below the unigrams all 256 are equal.
     """
     followers = [collections.defaultdict(collections.Counter) for _ in range(order)]
     for length, table in enumerate(followers):

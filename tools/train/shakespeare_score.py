@@ -4,8 +4,8 @@
     tools/train/shakespeare_score.py build/release/bin/vkformer input.txt
     tools/train/shakespeare_score.py build/release/bin/vkformer input.txt --row 1024 --stride 768
 
-Rows of ROW bytes begin every STRIDE bytes; of each but the first only the last STRIDE predictions
-count, so that each is made from at least ROW - STRIDE bytes. Standard library only.
+Rows of ROW bytes begin every STRIDE bytes. Of each but the first only the last STRIDE predictions count, so that each
+is made from at least ROW - STRIDE bytes. Standard library only.
 """
 import argparse
 import array

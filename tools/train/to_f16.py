@@ -4,7 +4,7 @@
     tools/train/to_f16.py SOURCE_DIR TARGET_DIR
 
 F32 tensors of model.safetensors become F16 (rounded to nearest, ties to even), other tensors
-stay as they are; config.json's dtype becomes float16; the other model files are copied.
+stay as they are. The dtype of config.json becomes float16. The other model files are copied.
 """
 import argparse
 import json

@@ -33,7 +33,7 @@ namespace Vkformer
 
         /// <summary>Tensors with "input_ids" (1,T) and those of the images, for Batch.Submit and Session.Generate. A
         /// text without placeholders has its images before it. Of a model that describes an image, the text is what
-        /// the description begins with, for Batch.Submit alone; without one there are no "input_ids".</summary>
+        /// the description begins with, for Batch.Submit alone. Without one there are no "input_ids".</summary>
         public Tensors Read(string text, IReadOnlyList<Image> images)
         {
             using (var arena = new Arena())

@@ -130,7 +130,7 @@ Variant rendering_device() {
   return gd::singleton("RenderingServer").call("get_rendering_device");
 }
 
-// A texture of the engine's device that only we use, so that its layout is known: the engine leaves
+// A texture of the engine's device that only we use, so that its layout is known. The engine leaves
 // it as the destination of a copy.
 class TextureCopy {
  public:

@@ -1,9 +1,9 @@
 // The one place where the library meets the engine: the device, its queue, and a share of every
 // frame.
 //
-// Threads: scripts call on the main thread; step() runs on the engine's render thread, once a
-// frame; two threads of our own load models and prepare what jobs need. Results come back to the
-// main thread, where signals are emitted.
+// Threads: scripts call on the main thread. The function step() runs on the engine's render thread,
+// once a frame. Two threads of our own load models and prepare what jobs need. Results come back to
+// the main thread, where signals are emitted.
 #pragma once
 
 #include <atomic>

@@ -5,8 +5,8 @@
 'AH0 T EH1 N SH AH0 N'
 
 load() gives a Pipeline with a method for each task. Beneath it are Device, Model, Session, Tokenizer
-and the others, in the shape of the C interface, whose headers in vkformer/c/ say what every option
-means. `vkformer._c` calls every C function by its name.
+and the others. They have the shape of the C interface, whose headers in vkformer/c/ say what every option means.
+`vkformer._c` calls every C function by its name.
 
 Arrays go in as numpy arrays, buffers, DLPack or lists, and come out as numpy arrays that show the
 library's memory. Objects are safe to use from several threads, and can be closed in any order.

@@ -1,8 +1,7 @@
 """The C interface through ctypes, made at import from its description, c_api.json.
 
-Nothing here is written for a single function: a function that is added to the headers of vkformer
-is in the description, and so can be called from here. ctypes releases the interpreter's lock while
-a function of the library runs."""
+Nothing here is written for a single function. A function that is added to the headers of vkformer is in the
+description. So it can be called from here. ctypes releases the interpreter's lock while a function of the library runs."""
 from __future__ import annotations
 
 import ctypes

@@ -1,5 +1,5 @@
-"""What every class of the package is made of: calls with their errors, handles that know whether
-they are in use, options from keywords, and structs as Python objects."""
+"""What every class of the package is made of. These are calls with their errors, handles that know whether they are in
+use, options from keywords, and structs as Python objects."""
 from __future__ import annotations
 
 import ctypes

@@ -174,9 +174,9 @@ _held_logs: list[Any] = []
 class DeviceGroup(Handle):
     """Several devices that hold one model together, for Model(group=...): 2 to 64 in the order of the
     layers. `shares` says how the work is shared out, a positive number a device (default: by measured
-    speed), `lanes` how many parts of a batch are under way at once (default: as many as devices). With
-    `split` "tensors", devices alike divide the heads and feed-forward columns of every layer evenly. With
-    "fastest", an estimate chooses one of these when a model is loaded."""
+    speed). `lanes` says how many parts of a batch are under way at once (default: as many as devices). With `split`
+    "tensors", devices alike divide the heads and feed-forward columns of every layer evenly. With "fastest", an
+    estimate chooses one of these when a model is loaded."""
 
     _kind = "vkf_device_group"
 

@@ -16,7 +16,7 @@ class Image(Handle):
     """An image, 8-bit RGB: of a PNG, JPEG, BMP, GIF or PNM file, of a file's bytes, or of an array.
 
     An array is (height, width, 3), (height, width, 4) or (height, width) of uint8, with the top row
-    first; rows may lie apart (a slice of a larger array), and are read without a copy."""
+    first. Rows may be apart (a slice of a larger array). They are read without a copy."""
 
     _kind = "vkf_picture"
 
@@ -86,9 +86,9 @@ def handle_array(handles: Sequence[Handle], kind: str, keep: Keep) -> Any:
 
 
 class ImageProcessor(Handle):
-    """Makes a model's inputs of images: as its directory says, or as options say: fit ("stretch",
-    "as_is", "shortest_edge", "most_patches"), width, height, shortest_edge, resampling, crop_width,
-    crop_height, rescale, mean, std, longest_edge, side_multiple, max_patches."""
+    """Makes a model's inputs of images, as its directory says, or as options say. Options are fit ("stretch", "as_is",
+    "shortest_edge", "most_patches"), width, height, shortest_edge, resampling, crop_width and crop_height. The others
+    are rescale, mean, std, longest_edge, side_multiple and max_patches."""
 
     _kind = "vkf_picture_processor"
 

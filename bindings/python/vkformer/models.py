@@ -141,9 +141,8 @@ Adapters = Union[Mapping[Any, float], Sequence[Any]]
 
 def write_gguf(model: str | os.PathLike[str], target: str | os.PathLike[str], weights: str = "q8_0",
                adapters: Adapters | None = None) -> QuantizeReport:
-    """Writes a model, a directory or a GGUF file, as the GGUF file `target`, with weights in
-    "f32", "f16", "bf16" or a type of blocks such as "q8_0" and "q4_k", and adapters (paths, or a dict
-    of their scales) merged."""
+    """Writes a model, a directory or a GGUF file, as the GGUF file `target`. Its weights are in "f32", "f16", "bf16" or
+    a type of blocks such as "q8_0" and "q4_k". Adapters (paths, or a dict of their scales) are merged."""
     report = _c.sized("vkf_quantize_report")
     with Keep() as keep:
         options = fill("vkf_gguf_options", {"weights": weights}, keep, "write_gguf()")
@@ -318,13 +317,13 @@ def session_sizes(sizes: Mapping[str, Any], keep: Keep) -> Any:
 class Model(Handle):
     """A model on a device. It never changes: sessions on any threads may share one.
 
-    Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m", or a type of GGUF files such
-    as "q4_k"), precision ("f32", "f16", "reproducible", "int8"), most_weight_bytes, device_memory
-    (bytes of weights there at most; the others lie in host memory), copy_weights (of a pack in the
-    layout of devices, even if the device can read the file), adapters (paths of LoRA or DoRA
-    adapters, or a dict of their scales), request_adapters (a dict of names and directories of LoRA
-    adapters that generations choose from), first_use (a dict of batch, tokens, new_tokens, beams,
-    inputs), group (a DeviceGroup, which then holds the model in place of the device)."""
+    Options: weights are "stored", "f32", "f16", "bf16", "q8", "q4", "q4m", or a type of GGUF files such as "q4_k".
+    precision is "f32", "f16", "reproducible" or "int8". most_weight_bytes and device_memory are numbers; device_memory
+    is bytes of weights there at most, and the others are in host memory. copy_weights copies those of a pack in the
+    layout of devices, even if the device can read the file. adapters are paths of LoRA or DoRA adapters, or a dict of
+    their scales. request_adapters is a dict of names and directories of LoRA adapters that generations choose from.
+    first_use is a dict of batch, tokens, new_tokens, beams, inputs. group is a DeviceGroup, which then holds the model
+    in place of the device."""
 
     _kind = "vkf_model"
 

@@ -98,9 +98,9 @@ class RecordedOperator(Handle):
 
 
 def conformance(device: Device | None = None, *, progress: Any = None, **options: Any) -> tuple[dict[str, Any], int]:
-    """Checks what vkformer computes on a device, which it wants for itself: the report (its schema is in
-    docs/conformance.md), and how many checks failed. Options: full, demote, repeats, filters,
-    failure_folder. `progress` gets (name, done, all) after every check."""
+    """Checks what vkformer computes on a device, which it wants for itself. Returns the report (its schema is in
+    docs/conformance.md), and how many checks failed. Options: full, demote, repeats, filters, failure_folder.
+    `progress` gets (name, done, all) after every check."""
     failed, caught = ctypes.c_size_t(), Caught()
 
     def forward(_: Any, name: bytes, done: int, every: int) -> None:

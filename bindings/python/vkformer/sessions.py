@@ -175,9 +175,10 @@ class Session(Handle):
                  **options: Any) -> list[list[Sequence_]]:
         """Generates from rows of token ids, or from tensors by name. Options: beams, max_new_tokens,
         min_new_tokens, return_sequences, length_penalty, early_stopping, eos, pad, decoder_start,
-        decoder_prompt, forced_bos, forced_eos, suppress, begin_suppress, context, sinks, biases,
-        bad_words, constraint, adapters (names of the model's request_adapters, or a dict of their scales); sample, temperature, top_k, top_p, min_p, typical_p, seed,
-        repetition_penalty and so on. `on_token` gets tokens while they come."""
+        decoder_prompt, forced_bos, forced_eos, suppress, begin_suppress. Also context, sinks, biases, bad_words,
+        constraint, adapters (names of the model's request_adapters, or a dict of their scales). Of sampling there are
+        sample, temperature, top_k, top_p, min_p, typical_p, seed, repetition_penalty and so on. `on_token` gets tokens
+        while they come."""
         with Caught() as caught, Keep() as keep:
             made = generate_options(options, on_token, caught, keep)
             if isinstance(rows, Mapping):

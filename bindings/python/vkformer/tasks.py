@@ -197,8 +197,8 @@ class Task(Handle):
 
     def embed(self, texts: Sequence[str], **options: Any) -> Any:
         """A vector for each text (B,D). Options: pooling ("model", "mean", "first", "last"), unit_length,
-        prompt, prompt_name, dimensions (the first values of each), values ("float", "int8", "binary": eight
-        signs a byte, as numpy.packbits packs them)."""
+        prompt, prompt_name, dimensions (the first values of each). values is "float", "int8" or "binary": eight signs a
+        byte, as numpy.packbits packs them."""
         texts = texts_of(texts, "texts")
         with Keep() as keep:
             made = fill("vkf_embed_options", options, keep, "embed()")
@@ -278,8 +278,8 @@ class Task(Handle):
                  on_text: OnText | None = None, **options: Any) -> list[list[Generated]]:
         """The sequences of each text, best first. `images` are those of each prompt, for a model that
         reads images. Options: max_new_tokens, min_new_tokens, beams, return_sequences, length_penalty,
-        early_stopping, stop, bad_words, grammar, prefix, task, source_language, target_language, context,
-        sinks, has_special_tokens; sample, temperature, top_k, top_p, min_p, typical_p, seed,
+        early_stopping, stop, bad_words, grammar, prefix, task. Also source_language, target_language, context, sinks
+        and has_special_tokens. Of sampling there are sample, temperature, top_k, top_p, min_p, typical_p, seed,
         repetition_penalty and so on. `on_text` gets pieces of texts while they are written."""
         texts = texts_of(texts, "texts")
         with Caught() as caught, Keep() as keep:

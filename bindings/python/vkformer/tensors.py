@@ -188,8 +188,8 @@ class Tensor:
 
 class Tensors(Handle, Mapping):  # type: ignore[type-arg]
     """Arrays by name, in host memory: what goes into a model, and what comes out. A dict of arrays is
-    taken wherever a Tensors is; results can be used like a dict of numpy arrays, which show the
-    library's memory without a copy.
+    taken wherever a Tensors is. Results can be used like a dict of numpy arrays, which show the library's memory
+    without a copy.
 
     >>> Tensors({"input_ids": [[1, 2, 3]]})["input_ids"].shape
     (1, 3)

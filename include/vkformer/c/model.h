@@ -123,7 +123,7 @@ typedef struct vkf_model_options {
   // Devices that hold the model together; the one that it is loaded onto is then not looked at.
   // Slices, warm-up and batches of an encoder-decoder need one device. Null: one device.
   const vkf_device_group* group;
-  // Bytes of weights in device memory at most; the others lie in host memory that the GPU reads:
+  // Bytes of weights in device memory at most. The others are in host memory that the GPU reads:
   // matrices of experts first, then whole layers from the last one on. 0: what has room.
   uint64_t device_memory;
   // Directories of LoRA adapters that generations choose from, beside the weights, and the names by

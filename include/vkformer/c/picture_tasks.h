@@ -30,7 +30,7 @@ typedef struct vkf_mask_prompt {
 VKFORMER_API vkf_status vkf_task_depth(vkf_task* task, const vkf_picture* picture,
                                        vkf_tensors** tensors, vkf_error* error);
 // Tensors with "masks" (count,masks,height,width), bytes of which 1 is inside, and "scores"
-// (count,masks): of each prompt the `top` best (0: all), best first. [one]
+// (count,masks). Of each prompt the `top` best (0: all) are given, best first. [one]
 VKFORMER_API vkf_status vkf_task_segment(vkf_task* task, const vkf_picture* picture,
                                          const vkf_mask_prompt* prompts, size_t count, int32_t top,
                                          vkf_tensors** tensors, vkf_error* error);
@@ -46,7 +46,7 @@ VKFORMER_API void vkf_image_prompts_free(vkf_image_prompts* reader);
 VKFORMER_API const char* vkf_image_prompts_placeholder(const vkf_image_prompts* reader);
 // Tensors with "input_ids" (1, T) and those of the pictures, for vkf_batch_submit and
 // vkf_session_generate_from. Of a model that describes a picture, input_ids is what the
-// description begins with; it is absent if the text is empty, and for vkf_batch_submit alone. [any]
+// description begins with. It is absent if the text is empty, and for vkf_batch_submit alone. [any]
 VKFORMER_API vkf_status vkf_image_prompts_read(const vkf_image_prompts* reader,
                                                const vkf_prompt* prompt, vkf_tensors** tensors,
                                                vkf_error* error);

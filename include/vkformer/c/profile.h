@@ -25,8 +25,8 @@ typedef struct vkf_dispatch_time {
   double bytes;
 } vkf_dispatch_time;
 
-// From here on every dispatch is timed, of sessions whose first run of a shape comes after this
-// call; each pass is then submitted and waited for by itself. [one]
+// From here on every dispatch is timed. This holds for sessions whose first run of a shape comes
+// after this call. Each pass is then submitted and waited for by itself. [one]
 VKFORMER_API vkf_status vkf_device_start_profile(vkf_device* device, vkf_error* error);
 // What ran since the start, or since the last call; goes on. [one]
 VKFORMER_API vkf_status vkf_device_take_profile(vkf_device* device, vkf_profile** profile,

@@ -62,8 +62,8 @@ VKFORMER_API vkf_status vkf_session_warmed_up(vkf_session* session, double* frac
                                               vkf_error* error);
 // Waits until all of it is there. [one]
 VKFORMER_API vkf_status vkf_session_finish_warm_up(vkf_session* session, vkf_error* error);
-// What slices of a run come to: until the first token of a generation, or the end of a pass, and
-// until the end; milliseconds are of GPU time.
+// What slices of a run come to. One time is until the first token of a generation, or the end of a
+// pass. The other is until the end. Milliseconds are of GPU time.
 typedef struct vkf_frame_estimate {
   uint32_t struct_size;
   uint32_t reserved;

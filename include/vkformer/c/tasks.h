@@ -53,8 +53,8 @@ typedef struct vkf_text_pair {
   const char* text;
   const char* pair;
 } vkf_text_pair;
-// A prompt that speaks of pictures: a text with a placeholder for each of them, in their order, or
-// without any, which has them before it. Never changes.
+// A prompt that speaks of pictures. It is a text with a placeholder for each of them, in their
+// order. Without any, they come before the text. Never changes.
 typedef struct vkf_prompt {
   const char* text;
   const vkf_picture* const* pictures;

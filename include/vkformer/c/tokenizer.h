@@ -102,8 +102,8 @@ VKFORMER_API vkf_status vkf_decode_stream_finish(vkf_decode_stream* stream, vkf_
                                                  vkf_error* error);
 VKFORMER_API void vkf_decode_stream_free(vkf_decode_stream* stream);
 
-// Ends a text where the first of several strings is complete, while it still arrives in pieces:
-// what may be the beginning of one is held back.
+// Ends a text where the first of several strings is complete, while it still arrives in pieces.
+// What may be the beginning of one is held back.
 typedef struct vkf_stop_strings vkf_stop_strings;
 // [any]
 VKFORMER_API vkf_status vkf_stop_strings_create(const char* const* stops, size_t count,

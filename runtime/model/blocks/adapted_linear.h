@@ -1,5 +1,5 @@
-// A linear layer to which adapters of requests add, each by the scale that a row's sequence has:
-// y = act(alpha (x W + (scale * (x A)) B) + bias) + residual. The A of all adapters are side by
+// A linear layer to which adapters of requests add, each by the scale that a row's sequence has. It
+// is y = act(alpha (x W + (scale * (x A)) B) + bias) + residual. The A of all adapters are side by
 // side and their B below each other (weights/request_adapters.h).
 #pragma once
 

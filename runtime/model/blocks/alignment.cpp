@@ -11,7 +11,7 @@ namespace {
 using Kind = AlignmentConfig::Kind;
 using Attrs = AdditiveAttentionAttrs;
 
-// x (..., N) with `width` columns of zeros before or after it: W_a [s; h] is W_a [s; 0] + W_a [0;
+// x (..., N) with `width` columns of zeros before or after it. W_a [s; h] is W_a [s; 0] + W_a [0;
 // h], the second of which is the same for all queries.
 enum class Side : uint8_t { kBefore, kAfter };
 Result<TensorId> pad(ModelBuilder& b, TensorId x, int64_t width, Side side) {

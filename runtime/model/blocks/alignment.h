@@ -1,8 +1,8 @@
 // What a recurrent decoder looks at of its encoder: the alignment models of Bahdanau et al. (2014)
 // and Luong et al. (2015), by kind of score and by window.
 //
-// Weight rows: attention.query (A, Hd) of bahdanau, (A, Hd + C) of concat, (L, Hd) of location;
-// attention.key (A, C) of bahdanau, (Hd, C) of general; attention.place (Hd, Hd) and
+// Weight rows: attention.query (A, Hd) of bahdanau, (A, Hd + C) of concat, (L, Hd) of location.
+// attention.key (A, C) of bahdanau, (Hd, C) of general. attention.place (Hd, Hd) and
 // attention.center (1, Hd) of predictive windows.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Families that are BERT (Devlin et al., 2018) under other names: an encoder over words, learned
-// positions or rotary ones and token types, and the heads that are put on it. A family's own file
-// says how its checkpoints call things, what its configuration's defaults are and what its heads
-// look like.
+// Families that are BERT (Devlin et al., 2018) under other names. Each is an encoder over words,
+// learned positions or rotary ones and token types, and the heads that are put on it. A family's
+// own file says how its checkpoints call things, what its configuration's defaults are and what its
+// heads look like.
 #pragma once
 
 #include "model/blocks/distance_bias.h"
@@ -91,8 +91,8 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
 // The same of families with another stack: the head of the class that the model was saved from.
 Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& architecture);
 
-// Positions as RoBERTa counts them: those of real tokens are pad_token_id + 1, + 2, ..., that of
-// pad tokens is pad_token_id, and the table has rows for all of them.
+// Positions as RoBERTa counts them. Those of real tokens are pad_token_id + 1, + 2, ..., that of
+// pad tokens is pad_token_id. The table has rows for all of them.
 Status read_positions_after_pad(const JsonConfig& config, BertConfig& bert);
 // Rotary positions of whole heads in every layer instead of a table; `theta` stands in for a
 // missing rope_theta.
@@ -103,8 +103,9 @@ void drop_position_table(BertConfig& bert);
 Status set_positions_after_pad(const JsonConfig& config, int64_t pad, BertConfig& bert);
 
 // Heads; each adds its configuration and its rows.
-// Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;
-// of spans, start_logits and end_logits (B, S), the two rows of `qa_outputs`. Others: nothing.
+// Those that all of these families call alike. Of tokens they are logits (B, S, classes) of
+// `classifier`. Of spans they are start_logits and end_logits (B, S), the two rows of `qa_outputs`.
+// Others: nothing.
 void add_shared_head(BertConfig& bert);
 // The names of BERT's own checkpoints, and its heads: masked words, classes of the pooled token,
 // the shared ones otherwise.
@@ -127,7 +128,7 @@ void add_masked_head(BertConfig& bert, const std::string& dense, ActivationKind 
 std::vector<HeadConfig> span_heads(const HeadConfig& shape);
 std::vector<WeightRow> span_rows(const std::string& module, int64_t width);
 
-// The row of the token embedding, and of an output layer that may be tied to it: tied they are one
+// The row of the token embedding, and of an output layer that may be tied to it. Tied they are one
 // row, "words", with the output layer's bias. `decoder` is empty where there is no such layer.
 struct TiedWords {
   std::string words;                // tensor of the embedding

@@ -15,8 +15,8 @@ struct DetectionHead {
 // Rows of class_labels_classifier and of the three layers of bbox_predictor.
 void add_detection_rows(const DetectionHead& head, WeightTable& table);
 
-// Of states (B, Q, D): the outputs logits (B, Q, classes + 1) and pred_boxes (B, Q, 4), center x,
-// center y, width and height as parts of the picture.
+// Of states (B, Q, D): the outputs logits (B, Q, classes + 1) and pred_boxes (B, Q, 4). A box is
+// center x, center y, width and height as parts of the picture.
 Status add_detection_head(ModelBuilder& builder, const DetectionHead& head, TensorId states);
 
 }  // namespace vkformer

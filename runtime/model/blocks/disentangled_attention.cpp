@@ -89,8 +89,8 @@ Result<TensorId> rows_by_distance(Graph& g, const DistancePass& pass, TensorId x
                      {shape.front(), width});
 }
 
-// Most products (B, H, T, distances) that a pass makes: 64 MiB, beside which queries, keys and
-// values fit the smallest binding that a device may have, 128 MiB.
+// Most products (B, H, T, distances) that a pass makes. That is 64 MiB, beside which queries, keys
+// and values fit the smallest binding that a device may have, 128 MiB.
 constexpr int64_t kMostProducts = int64_t{1} << 24;
 
 // A buffer whose parts follow each other, as rows of a head's width E.

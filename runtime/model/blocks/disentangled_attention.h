@@ -6,8 +6,8 @@
 // r is a row of a table (2 S, D): distances have rows of their own, or by buckets that grow with
 // the logarithm. The second term is called c2p, the third p2c. A pass projects the rows that it
 // needs, and puts those of every distance after its queries, keys and values. Products of keys
-// with Q r are made before by one matrix product where they are few enough, else by the kernel:
-// then memory grows with T alone.
+// with Q r are made before by one matrix product where they are few enough. Else the kernel makes
+// them, and memory grows with T alone.
 //
 // Weight rows that it asks for in addition to a stack's: positions (2 S, D), with a norm
 // positions.norm. Where layers have separate projections: i.positions.key and i.positions.query (D,

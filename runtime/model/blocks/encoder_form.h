@@ -1,6 +1,6 @@
-// What a family adds to an encoder besides its configuration: more weights in every layer, more
-// inputs, another self-attention, heads that blocks/heads.h does not have. Longformer and BigBird
-// are a RoBERTa and a BERT with such a form.
+// What a family adds to an encoder besides its configuration. It may add more weights in every
+// layer, more inputs, another self-attention, heads that blocks/heads.h does not have. Longformer
+// and BigBird are a RoBERTa and a BERT with such a form.
 #pragma once
 
 #include "model/blocks/heads.h"

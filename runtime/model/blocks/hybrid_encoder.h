@@ -1,5 +1,6 @@
-// RT-DETR's hybrid encoder (Zhao et al., 2024): Transformer layers over the smallest features, then
-// convolutions that fuse the features of all sizes, from the smallest to the largest and back.
+// RT-DETR's hybrid encoder (Zhao et al., 2024). It has Transformer layers over the smallest
+// features, then convolutions that fuse the features of all sizes, from the smallest to the largest
+// and back.
 #pragma once
 
 #include "model/blocks/feature_map.h"

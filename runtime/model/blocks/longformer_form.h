@@ -1,5 +1,5 @@
-// Self-attention of Longformer (Beltagy, Peters and Cohan, 2020) and of LED's encoder: a token sees
-// a window around itself and the global tokens; a global token sees everything, by separate
+// Self-attention of Longformer (Beltagy, Peters and Cohan, 2020) and of LED's encoder. A token sees
+// a window around itself and the global tokens. A global token sees everything, by separate
 // projections.
 //
 // Weight rows that it asks for beside a stack's: i.global.q (D, D), i.global.kv (2 D, D). Feeds:

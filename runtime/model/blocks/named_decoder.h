@@ -1,5 +1,5 @@
-// What decoder-only families have in common beside their layers: which head a configuration names,
-// the tied or separate output embedding, and the prefix of files with a head.
+// What decoder-only families have in common beside their layers. It is which head a configuration
+// names, the tied or separate output embedding, and the prefix of files with a head.
 #pragma once
 
 #include "model/blocks/decoder_only.h"
@@ -19,8 +19,8 @@ struct DecoderNames {
   enum class Tied : uint8_t { kNo, kYes } tied = Tied::kNo;
 };
 
-// Reads the architecture, which has a language head, one that classifies texts, or none: sets
-// facts, and block.head or block.classes, and names what is not supported. `fallback` is the class
+// Reads the architecture, which has a language head, one that classifies texts, or none. It sets
+// facts, and block.head or block.classes. It names what is not supported. `fallback` is the class
 // where the configuration states none. A model that embeds sentences (facts.sentence) is read
 // without its head, as sentence-transformers reads it; its file often has none.
 Status read_decoder_head(const JsonConfig& config, const std::string& fallback, ModelFacts& facts,
@@ -31,8 +31,8 @@ Result<int64_t> size_by_either(const JsonConfig& config, const std::string& own,
                                const std::string& other, int64_t fallback, int64_t most);
 
 // WeightRow::row_order of a projection ((H + 2 Hkv) E, D) that a file has by group of heads that
-// share keys and values: [group][queries of its heads | key | value][E]. Our order is q of all
-// heads, then k, then v.
+// share keys and values. Its order is [group][queries of its heads | key | value][E]. Our order is
+// q of all heads, then k, then v.
 std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t kv_heads, int64_t head_width);
 
 // Facts that follow from the block: kind, sizes, and the same limits for source and target.

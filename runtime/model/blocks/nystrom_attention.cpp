@@ -38,8 +38,9 @@ Result<TensorId> add_landmark_weights(Graph& g, TensorId q, TensorId k, const Ny
   return y;
 }
 
-// Z <- Z (13 I - AZ (15 I - AZ (7 I - AZ))) / 4, its brackets multiplied out so that every step is
-// four products: u = (AZ)^2 - 7 AZ, r = AZ u + 15 AZ, Z <- (13 Z - Z r) / 4.
+// Z <- Z (13 I - AZ (15 I - AZ (7 I - AZ))) / 4. Its brackets are multiplied out, so that every
+// step is four products:
+//   u = (AZ)^2 - 7 AZ, r = AZ u + 15 AZ, Z <- (13 Z - Z r) / 4.
 Result<TensorId> add_inverse(Graph& g, TensorId a, TensorId ones, const NystromAttrs& attrs) {
   VKF_ASSIGN(const TensorId sums, add_matmul(g, ones, a, kNoTensor, {}));
   VKF_ASSIGN(TensorId z, add_inverse_start(g, a, sums, {.maximum = attrs.maximum}));

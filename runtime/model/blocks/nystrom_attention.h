@@ -3,8 +3,8 @@
 //
 //   y = F pinv(A) (G v),  F = softmax(q k~^T), A = softmax(q~ k~^T), G = softmax(q~ k^T + mask)
 //
-// F (S, M) and G (M, S) are never whole: F (W) and G v are fused attention, with k~ as keys and
-// W = pinv(A) (G v) as values. pinv(A) is six steps of the iteration of Razavi et al. 2014.
+// F (S, M) and G (M, S) are never whole. F (W) and G v are fused attention, with k~ as keys and W =
+// pinv(A) (G v) as values. pinv(A) is six steps of the iteration of Razavi et al. 2014.
 #pragma once
 
 #include "ops/attention.h"

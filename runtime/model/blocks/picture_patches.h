@@ -12,7 +12,7 @@ inline constexpr const char* kPatchMask = "patch_mask";
 struct PatchRows {
   int64_t batch = 0;    // B
   int64_t patches = 0;  // N, padding included
-  // Whether the host cut them out of whole pictures: then they are fed as cut_patches, so that
+  // Whether the host cut them out of whole pictures. Then they are fed as cut_patches. So
   // pixel_values in a buffer of the application are not taken for patches.
   bool cut = false;
 };

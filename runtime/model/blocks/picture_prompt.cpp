@@ -134,8 +134,8 @@ void PicturePrompt::add_span_words(const PromptTokens& tokens,
   words["span_masks"] = std::move(masks);
 }
 
-// Text advances all three components; an image has (0, row, column) after the text before it, and
-// what follows comes after the longer of its sides.
+// Text advances all three components. An image has (0, row, column) after the text before it. What
+// follows comes after the longer of its sides.
 std::vector<std::array<int64_t, 3>> PicturePrompt::positions_of(std::span<const uint32_t> ids,
                                                                 const PromptPictures::Row& row,
                                                                 std::span<const int64_t> more,

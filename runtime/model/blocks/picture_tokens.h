@@ -1,5 +1,5 @@
-// Tokens of pictures of any size: class tokens, registers and detection tokens around the patches,
-// with learned positions, which are resized to the grid of the picture.
+// Tokens of pictures of any size. They are class tokens, registers and detection tokens around the
+// patches. They have learned positions, which are resized to the grid of the picture.
 #pragma once
 
 #include "model/blocks/resized_positions.h"

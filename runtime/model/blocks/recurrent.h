@@ -1,12 +1,12 @@
-// Recurrent encoders and what they share with their decoders: GRU or LSTM layers in one or both
-// directions over the real tokens of every row, wherever padding is.
+// Recurrent encoders and what they share with their decoders. They are GRU or LSTM layers in one or
+// both directions over the real tokens of every row, wherever padding is.
 //
-// The host lists where real tokens are (add_token_order); rows of tokens are gathered to the front
+// The host lists where real tokens are (add_token_order). Rows of tokens are gathered to the front
 // in reading order and in reverse, run, and put back. So no kernel knows of masks, and padding
 // costs nothing but its time.
 //
-// Weight rows by layer i and direction (forward, backward): encoder.i.<direction>.input (G Hd, in),
-// encoder.i.<direction>.state (G Hd, Hd), both with biases.
+// Weight rows by layer i and direction (forward, backward): encoder.i.<direction>.input (G Hd, in)
+// and encoder.i.<direction>.state (G Hd, Hd). Both have biases.
 #pragma once
 
 #include "model/model.h"

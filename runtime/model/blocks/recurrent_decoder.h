@@ -7,8 +7,8 @@
 //   none:          s = cell(e, s before), logits = out(s)
 //
 // e is the embedding of the target token before. Weight rows: decoder.input (G Hd, in) and
-// decoder.state (G Hd, Hd) with biases, attention.out (Hd, C + Hd), head (V, any), and
-// alignment.h's.
+// decoder.state (G Hd, Hd) with biases, attention.out (Hd, C + Hd), head (V, any). alignment.h has
+// the others.
 #pragma once
 
 #include "model/blocks/alignment.h"

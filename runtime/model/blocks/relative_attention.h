@@ -5,7 +5,7 @@
 //   s(d) = [sin(d w_0), cos(d w_0), sin(d w_1), ...], w_k = 10000^(-2k/D)
 //
 // A pass projects the 2T - 1 distances that it has, and puts them after its queries, keys and
-// values: memory grows with T, and no score is kept.
+// values. Memory grows with T, and no score is kept.
 #pragma once
 
 #include <span>

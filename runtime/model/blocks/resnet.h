@@ -30,8 +30,8 @@ struct ResNet {
   int64_t width() const { return widths.empty() ? stem : widths.back(); }
 };
 
-// A configuration of model_type "resnet", up to the last stage of its out_features or out_indices;
-// with neither, `fallback` says which stages are read, where it is not empty.
+// A configuration of model_type "resnet", up to the last stage of its out_features or out_indices.
+// With neither, `fallback` says which stages are read, where it is not empty.
 Result<ResNet> read_resnet(const JsonConfig& config, ResNet::Form form = ResNet::Form::kStrided,
                            const std::vector<int64_t>& fallback = {});
 // The one that timm calls by this name ("resnet50"), all stages; an error where it is not known.

@@ -21,7 +21,7 @@ class SeededNormals {
   // odd number differ from PyTorch's, which keeps the second of a pair.
   std::vector<float> next(size_t count);
   // The same of a tensor whose elements lie in memory in another order than its axes say (a
-  // transposed one): each number by itself, in the order of memory.
+  // transposed one). Each number stands by itself, in the order of memory.
   std::vector<float> next_of_transposed(size_t count);
 
  private:

@@ -10,8 +10,8 @@ namespace vkformer {
 // for "...Model"; kUnsupported for others, whose heads or lone halves no such family has.
 Result<HeadKind> read_seq2seq_head(const JsonConfig& config, const std::string& architecture);
 
-// Token ids that stand in where neither configuration has a key, -1 for none: the ones that the
-// family's configuration class has in Hugging Face's library.
+// Token ids that stand in where neither configuration has a key, -1 for none. They are the ones
+// that the family's configuration class has in Hugging Face's library.
 struct TokenDefaults {
   int64_t pad = -1;
   int64_t eos = -1;

@@ -3,8 +3,8 @@
 namespace vkformer {
 namespace {
 
-// Which of the three strips a line of the rolled grid belongs to: whole windows, the rest of the
-// last window, or what the roll brought round from the other side.
+// Which of the three strips a line of the rolled grid belongs to. They are whole windows, the rest
+// of the last window, or what the roll brought round from the other side.
 int64_t strip(int64_t at, int64_t length, int64_t window, int64_t shift) {
   if (at < length - window) return 0;
   return at < length - shift ? 1 : 2;

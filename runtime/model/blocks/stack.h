@@ -170,8 +170,8 @@ struct StackRun {
   StackTerms terms;    // of self-attention, in full and prompt passes
   // Positions that the host feeds to rotary layers (B, T); kNoTensor: they are counted.
   TensorId positions = kNoTensor;
-  // Cosines and sines of every token instead of a table by position: (T, r), the same for all rows
-  // of the batch, or (B T, r).
+  // Cosines and sines of every token instead of a table by position. They are (T, r), the same for
+  // all rows of the batch, or (B T, r).
   TensorId turning = kNoTensor;
   ForwardTaps taps = {};
   // Positions that queries and keys see and values do not (DETR; Carion et al., 2020), in full
@@ -189,8 +189,9 @@ struct StackRun {
   TensorId state = kNoTensor;
   TensorId ancestry = kNoTensor;
   TensorId parents = kNoTensor;  // of parent_lines, where layers carry states; add_stack adds it
-  // Self-attention of a family's own in full passes: h (B, T, D) and its qkv (B, T, (H + 2 Hkv) E)
-  // -> (B, T, H E), before the output projection. Empty: the one that `terms` and kinds describe.
+  // Self-attention of a family's own in full passes. It takes h (B, T, D) and its qkv (B, T, (H + 2
+  // Hkv) E) -> (B, T, H E), before the output projection. Empty: the one that `terms` and kinds
+  // describe.
   using Attend = std::function<Result<TensorId>(const LayerSite& site, TensorId h, TensorId qkv)>;
   Attend attend = {};
   // In full passes: the input and the output of layer `layer` (B, T, D) -> what goes on. Empty: the

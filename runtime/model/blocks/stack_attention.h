@@ -23,8 +23,8 @@ struct LayerProjection {
   TensorId all = kNoTensor;
   TensorId qkv = kNoTensor;
 };
-// [q | k | v] of h (..., D), turned by rotary positions, and in a prompt or a step written into the
-// cache; of a step with rotary positions the queries alone.
+// [q | k | v] of h (..., D), turned by rotary positions. In a prompt or a step they are written
+// into the cache. In a step with rotary positions the result is the queries alone.
 Result<LayerProjection> add_projection(const LayerSite& site, TensorId h);
 // In a prompt what of h goes into the cache, alone.
 Status add_cached(const LayerSite& site, TensorId h);

@@ -1,4 +1,4 @@
-// A stack whose layers are divided among devices (Shoeybi et al., 2019, "Megatron-LM"): each has
+// A stack whose layers are divided among devices (Shoeybi et al., 2019, "Megatron-LM"). Each has
 // some of the heads and of the feed-forward columns of every layer. Its output projections have as
 // many inputs fewer, so that what they give is a part of a sum; add_stack adds the parts up.
 #pragma once

@@ -1,6 +1,7 @@
 // Layers that carry states of fixed size from token to token instead of keys and values. There are
-// three kinds: gated short convolutions (LFM2, Liquid AI, 2025), the selective state spaces of
-// Mamba-2 (Dao and Gu, 2024) and gated delta networks (Yang et al., 2024).
+// three kinds. One is gated short convolutions (LFM2, Liquid AI, 2025). The others are the
+// selective state spaces of Mamba-2 (Dao and Gu, 2024) and gated delta networks (Yang et al.,
+// 2024).
 //
 // Weight rows that it asks for, under the layer's prefix:
 //   mix.in      the projection, whose columns StateColumns lays out

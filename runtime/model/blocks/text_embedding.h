@@ -19,7 +19,7 @@ struct TextEmbedding {
   // kZero: what comes of all this is zero where the attention mask is.
   enum class Masked : uint8_t { kKept, kZero } masked = Masked::kKept;
   // Weight row of zeros (1, D) where positions are added to what the projection gives instead of to
-  // the words, or empty: a lookup adds them to that row.
+  // the words, or empty. A lookup adds them to that row.
   std::string zeros;
 };
 

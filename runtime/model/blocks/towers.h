@@ -1,5 +1,5 @@
-// What models that compare pictures with texts have: a tower for each, CLIP's (Radford et al.,
-// 2021) or SigLIP's (Zhai et al., 2023), and the names of their tensors, which both share.
+// What models that compare pictures with texts have. These are a tower for each, CLIP's (Radford et
+// al., 2021) or SigLIP's (Zhai et al., 2023). They share the names of their tensors.
 #pragma once
 
 #include "model/blocks/heads.h"
@@ -14,8 +14,8 @@ struct TextTower {
   StackConfig stack;
   int64_t vocabulary = 0;
   int64_t tokens = 0;  // at most
-  // Which token stands for the text: the first end token (the first token of a text without one),
-  // that of the highest id, or the last one.
+  // Which token stands for the text. It is the first end token (the first token of a text without
+  // one), that of the highest id, or the last one.
   enum class Pool : uint8_t { kEndToken, kHighestId, kLast } pool = Pool::kEndToken;
   int64_t end = -1;  // of kEndToken
   // Columns of a linear layer after that; 0: none. `head` is its module in files.
@@ -70,7 +70,7 @@ struct PictureTower {
   Result<TensorId> states(ModelBuilder& builder, const GivenPictures& given,
                           const ForwardTaps& taps) const;
   // The states (B, T, D) after each of these numbers of layers, without a norm where those are not
-  // all of the file's; 0: what the first layer reads.
+  // all of the file's. 0: what the first layer reads.
   Result<std::vector<TensorId>> layer_states(ModelBuilder& builder, int64_t batch,
                                              const std::vector<int64_t>& layers) const;
   // states -> (B, D).
@@ -100,8 +100,8 @@ struct TowerFacts {
 std::unique_ptr<ModelFamily> make_text_tower(TowerFacts facts, TextTower tower);
 std::unique_ptr<ModelFamily> make_picture_tower(TowerFacts facts, PictureTower tower);
 
-// Both towers: text_embeds, image_embeds of length 1, and where both are given logits_per_image and
-// logits_per_text, their products times exp(logit_scale), plus logit_bias where there is one.
+// Both towers: text_embeds and image_embeds of length 1. Where both are given also logits_per_image
+// and logits_per_text: their products times exp(logit_scale), plus logit_bias where there is one.
 struct TowerPair {
   TextTower text;
   PictureTower picture;

@@ -1,8 +1,8 @@
-// Other work that wants a share of the frame: a classifier that reads the last rendered picture
-// without reading it back, and a writer whose text may take its time.
+// Other work that wants a share of the frame. A classifier takes the last rendered picture without
+// reading it back. A writer generates text that may take its time.
 //
-// Once a frame, as the Pronouncer: begin() starts what is idle, saw() hears what the scheduler
-// gave, and collect(), after the frame has run, takes what is finished.
+// Once a frame, as the Pronouncer. begin() starts what is idle. saw() hears what the scheduler
+// gave. collect(), after the frame has run, takes what is finished.
 #pragma once
 
 #include <vkformer/frame_scheduler.h>

@@ -24,8 +24,8 @@ class Frame {
   // Starts recording.
   vkformer::Result<VkCommandBuffer> begin();
   void mark(Moment moment);
-  // Submits and waits: this renderer has one frame at a time in flight, which keeps the sample
-  // short and makes its times those of whole frames.
+  // Submits and waits: this renderer has one frame at a time in flight. That keeps the sample short
+  // and makes its times those of whole frames.
   vkformer::Status run(const FrameSemaphores& semaphores);
 
   // Milliseconds of the last frame by the clock, from begin() until the GPU was done.

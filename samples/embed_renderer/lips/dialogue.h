@@ -1,4 +1,4 @@
-// Who says what, and when: a text cut into lines, lines spread over the crowd and over a few
+// Who says what, and when. A text is cut into lines, lines spread over the crowd and over a few
 // conversations at a time, words timed as their phonemes arrive.
 #pragma once
 

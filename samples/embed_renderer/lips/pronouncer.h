@@ -1,5 +1,5 @@
-// The guest: a Transformer that spells words out in phonemes, in slices of the renderer's own
-// command buffers, in one session or in several at a time.
+// The guest: a Transformer that spells words out in phonemes. It does so in slices of the
+// renderer's own command buffers, in one session or in several at a time.
 //
 // Once a frame, begin() gives words to idle sessions, and saw() hears what the scheduler of the
 // frame gave them. After the frame has run, collect() takes what is finished.

@@ -18,8 +18,8 @@ struct Row {
   std::string_view glides_to = {};  // of diphthongs: what they end in
 };
 
-// Lip shapes follow the usual classes of visemes (Jeffers and Barley 1971, "Speechreading");
-// durations are of fluent reading (Klatt 1976, "Linguistic uses of segmental duration in English").
+// Lip shapes follow the usual classes of visemes (Jeffers and Barley 1971, "Speechreading").
+// Durations are of fluent reading (Klatt 1976, "Linguistic uses of segmental duration in English").
 constexpr Row kRows[] = {
     {"AA", 9, 1, 0, 0, 0, 0, 0, 1.0F, 150},       {"AE", 8, 4, 0, 0, 0, 0, 0, 1.0F, 150},
     {"AH", 5, 1, 0, 0, 0, 0, 0, 0.9F, 100},       {"AO", 7, 0, 5, 0, 0, 0, 0, 1.0F, 150},

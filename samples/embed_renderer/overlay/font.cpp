@@ -13,7 +13,7 @@ constexpr char kFirst = ' ', kLast = '~';
 constexpr float kGap = 2.5F;  // between letters
 constexpr float kSpace = 4.2F;
 
-// M x y: go there; L x y: a line from here; O x y rx ry from to: an arc, degrees; A: the same,
+// M x y: go there. L x y: a line from here. O x y rx ry from to: an arc, degrees. A: the same,
 // joined to what came before.
 struct Drawing {
   char letter;

@@ -24,8 +24,8 @@ class FrameTimes {
   double budget() const { return budget_; }
 
   enum class Which : uint8_t { kWithout, kWith };
-  // Of frames with or without inference: how many, and a share of their times ("p" of 0.5 is the
-  // median), 0 if there are none.
+  // Of frames with or without inference: their number, and a share of their times. A "p" of 0.5 is
+  // the median. 0 if there are none.
   size_t count(Which which) const;
   double total(Which which, double p) const;
   double slice(double p) const;

@@ -1,5 +1,5 @@
-// An animated GIF: one palette for all frames (median cut: Heckbert 1982, "Color image quantization
-// for frame buffer display"), of each frame only what has changed, packed by LZW.
+// An animated GIF, packed by LZW. It has one palette for all frames (median cut: Heckbert 1982,
+// "Color image quantization for frame buffer display"). Of each frame it has only what has changed.
 #pragma once
 
 #include <vkformer/result.h>

@@ -87,7 +87,7 @@ FacePlace face_place(const FaceGrid& grid, int ring, int column) {
   return {mu, theta};
 }
 
-// Ring by ring from the slit to the back of the head; no ring beyond the cheeks moves, but it is
+// Ring by ring from the slit to the back of the head. No ring beyond the cheeks moves, but it is
 // simpler to say so by zeros.
 void add_face(HeadMesh& head, const FaceGrid& grid) {
   Moving face{{grid.lip_rings + grid.face_rings, grid.around, Grid::Columns::kClosed}, {}, {}};

@@ -2,7 +2,7 @@
 // minimum of Quilez, "Smooth minimum"). Meshes are made by walking from the inside to its surface.
 //
 // Head space: x to the head's left as the camera sees it from the front (the viewer's right), y up,
-// z out of the face; the cranium's radius is about 1.
+// z out of the face. The cranium's radius is about 1.
 #pragma once
 
 #include <glm/glm.hpp>

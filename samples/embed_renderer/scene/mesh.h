@@ -44,8 +44,8 @@ struct Grid {
 // the grid.
 std::vector<glm::vec3> grid_normals(const Grid& grid, const std::vector<glm::vec3>& positions);
 
-// Appends a grid. `make` gives position and tint; normals come from the grid, and their side is the
-// one that points away from the middle of the vertices, or to it. Returns the index of the first
+// Appends a grid. `make` gives position and tint. Normals come from the grid. Their side is the one
+// that points away from the middle of the vertices, or to it. Returns the index of the first
 // vertex.
 uint32_t add_grid(Mesh& mesh, const Grid& grid,
                   const std::function<Vertex(int row, int column)>& make);

@@ -1,9 +1,9 @@
 // The mouth and the face around it: a grid of rings about the slit between the lips, and the shapes
 // that speech gives them.
 //
-// A place on the face has elliptic coordinates: rings at mu = 0 are the slit itself, larger ones
-// ellipses around it, and circles in the end. The last closes at the back of the head. So the lips
-// have an edge of vertices exactly where they part.
+// A place on the face has elliptic coordinates. Rings at mu = 0 are the slit itself, larger ones
+// ellipses around it, and the last ones circles. The last closes at the back of the head. So the
+// lips have an edge of vertices exactly where they part.
 #pragma once
 
 #include <array>

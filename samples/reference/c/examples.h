@@ -1,5 +1,5 @@
-// The examples of the C headers' reference, one function for each subject: 1 if all of its calls
-// succeeded, else 0 with the reason in `error`.
+// The examples of the C headers' reference, one function for each subject. It returns 1 if all of
+// its calls succeeded, else 0 with the reason in `error`.
 //
 // Threading: one thread. Lifetime: an example frees what it makes; files go to `scratch`.
 #ifndef REFERENCE_C_EXAMPLES_H
