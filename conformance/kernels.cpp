@@ -43,7 +43,7 @@ std::vector<KernelId> all_kernels() {
 
 std::string why_not(KernelId kernel, const DeviceCaps& caps) {
   const uint32_t needs = kVariants[static_cast<size_t>(kernel)].features;
-  if ((needs & kFeature_absent) != 0) return "was left out of this build";
+  if ((needs & kFeature_absent) != 0) return "is not part of this build";
   if ((needs & kFeature_subgroup) != 0 && !caps.subgroup()) return "needs the subgroup tier";
   if ((needs & kFeature_fp16) != 0 && !caps.fp16()) return "needs the fp16 tier";
   if ((needs & kFeature_matrix) != 0 && !caps.matrix()) {

@@ -178,7 +178,7 @@ std::string conformance_html(const ConformanceReport& r) {
             "</td></tr>\n";
   }
   return text + "</table>\n<h2>Kernels</h2>\n" + list_of("Checked", r.kernels_run) +
-         list_of("Not checked", r.kernels_not_run) + list_of("Left out from now on", r.demoted) +
+         list_of("Not checked", r.kernels_not_run) + list_of("Excluded from now on", r.demoted) +
          "</body>\n</html>\n";
 }
 

@@ -120,7 +120,7 @@ vkformer::Status show_buffers(const VulkanHost& host, vkformer::Session& session
   const auto forgotten = vkformer::forget_buffers(session);
   if (!forgotten) return forgotten.error();
   //! [end]
-  return expect(rest->count("logits") == 0, "placed outputs are left out");
+  return expect(rest->count("logits") == 0, "placed outputs are not in the result");
 }
 
 vkformer::Status show_semaphores(const VulkanHost& host, vkformer::Session& session) {

@@ -204,6 +204,13 @@ class Words(unittest.TestCase):
         self.assertEqual(self.found(".cpp", "int behind = 0;  // the one behind it\nauto colour = 1;\n// Its colour.\n"),
                          [(1, "private"), (3, "british")])
 
+    def test_messages_are_read(self):
+        text = '// A comment.\nf("the one " "is drawn of the rest");\ng("drawn", "a \\"colour\\" of a text");\n'
+        self.assertEqual([(line, what) for line, what in words.messages(text)],
+                         [(2, "the one is drawn of the rest"), (3, 'a \\"colour\\" of a text')])
+        self.assertEqual([found[1] for line, message in words.messages(text) for found in words.words_of(line, message)],
+                         ["private", "british"])
+
     def test_long_sentences_go_over_lines(self):
         self.assertEqual(self.found(".h", "// " + "word " * 14 + "\n// " + "word " * 14 + "end.\n"), [(1, "long")])
         self.assertEqual(self.found(".h", "// " + "word " * 14 + "end.\n// " + "word " * 14 + "end.\n"), [])

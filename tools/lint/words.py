@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the language of comments and documents: private words, British spellings, long sentences.
+"""Checks the language of comments, documents and messages: private words, British spellings, long sentences.
 
   tools/lint/words.py            fails where a folder or document has more of them than words_known.tsv says
   tools/lint/words.py --write    writes that file, after a change that has fewer; more are refused
   tools/lint/words.py --list PATH...   prints every finding in these files or folders
 
-Old texts have many, so each folder has a count that may only fall. A line of words_known.tsv is a folder or document,
+Each folder has a count that may only fall. Of messages (texts of C++ with a few words) the words count alone. A line of words_known.tsv is a folder or document,
 private words, British spellings, sentences of more than 25 words, and of a document its mean words a sentence,
 which may be 17 at most.
 """
@@ -33,6 +33,8 @@ PRIVATE_WORDS = re.compile(r"\b(?:" + "|".join(PRIVATE) + r")\b", re.I)
 FOLDERS = ["include", "runtime", "shaders", "conformance", "samples", "bench", "mpi", "tests", "bindings", "docs", "tools",
            "cmake"]
 SUFFIXES = {".h", ".cpp", ".comp", ".glsl", ".c", ".cs", ".md", ".py", ".sh", ".cmake", ""}
+SPEAKING = ("runtime", "samples", "conformance", "mpi")  # folders whose texts people read
+LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 GENERATED = ("docs/bindings_functions.md", "docs/operators.md")
 HASHED = {"", ".sh", ".cmake"}  # programs of tools/ have no suffix
 COMMENT = re.compile(r"^\s*(?://+|\*)\s?(.*)$")
@@ -126,16 +128,33 @@ def words(sentence):
     return len(re.findall(r"[A-Za-z0-9][\w'-]*", sentence))
 
 
+def messages(text):
+    """String literals of C++ that have three spaces at least, with those that follow joined; (line, text)."""
+    code = re.sub(r"(?m)^\s*//.*$|R\"[\s\S]*?\)\"", lambda found: "\n" * found[0].count("\n"), text)
+    for found in LITERALS.finditer(code):
+        joined = re.sub(r'"\s*"', "", found[0])
+        if joined.count(" ") >= 3:
+            yield code.count("\n", 0, found.start()) + 1, joined[1:-1].replace("\\n", " ")
+
+
+def words_of(line, text):
+    """Private words and British spellings of a text: (line, kind, what)."""
+    plain = re.sub(r"`[^`]*`|\[[\w.]+\]", "code", text)
+    for found in PRIVATE_WORDS.finditer(ALLOWED.sub("", plain)):
+        yield line, "private", found[0]
+    for found in BRITISH.finditer(plain):
+        if "_" not in found[0]:  # an identifier
+            yield line, "british", found[0]
+
+
 def findings(path):
     """Every finding of a file: (line, kind, what)."""
     text = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix == ".cpp" and any(path.is_relative_to(common.ROOT / folder) for folder in SPEAKING):
+        for line, message in messages(text):
+            yield from words_of(line, message)
     for line, paragraph in reader_of(path)(text):
-        plain = re.sub(r"`[^`]*`|\[[\w.]+\]", "code", paragraph)
-        for found in PRIVATE_WORDS.finditer(ALLOWED.sub("", plain)):
-            yield line, "private", found[0]
-        for found in BRITISH.finditer(plain):
-            if "_" not in found[0]:  # an identifier
-                yield line, "british", found[0]
+        yield from words_of(line, paragraph)
         for sentence in sentences(paragraph):
             if words(sentence) > LONG:
                 yield line, "long", f"{words(sentence)} words: {sentence[:60]}"

@@ -56,7 +56,7 @@ vkformer::Error window_error(const std::string& what) {
   glfwGetError(&reason);
   return {vkformer::ErrorCode::kUnsupported,
           what + (reason != nullptr ? std::string(": ") + reason : std::string()) +
-              ". Without --window pictures are drawn off-screen."};
+              ". Without --window images are rendered off-screen."};
 }
 
 std::vector<std::string> GlfwWindow::instance_extensions() const {
