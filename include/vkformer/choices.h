@@ -134,6 +134,8 @@ enum class HeadKind : uint8_t {
   kDepth,          // "depth": how far or near each pixel is; predicted_depth (B, height, width)
   kSegmentation,   // "segmentation": masks of what points and boxes are in; pred_masks (B, prompts,
                    // masks, height, width), iou_scores (B, prompts, masks)
+  kEntities,       // "entities": spans of words by labels of the input; logits (B, words, widths,
+                   // labels)
 };
 
 // Which attention maps a pass hands out.

@@ -63,10 +63,11 @@ struct ClassifyInput {
 };
 
 // A stretch of a text that a token classifier found: neighboring tokens of one class. B- and I-
-// before class names keep stretches apart and are omitted; the class "O" is no entity.
+// before class names keep stretches apart and are omitted; the class "O" is no entity. Or words
+// that a GLiNER found.
 struct Entity {
   std::string label;
-  double score = 0;  // mean of its tokens' probabilities
+  double score = 0;  // mean of its tokens' probabilities; of words their probability
   std::string text;
   TextRange range;
 };
@@ -78,7 +79,8 @@ class VKFORMER_API TextClassifier : public Task {
   using Task::Task;
   static Result<TextClassifier> load(const Device& device, const ModelSource& source,
                                      const TaskOptions& options = {});
-  // Whether the model labels tokens: entities() instead of classify().
+  // Whether the model labels tokens: entities() instead of classify(). A GLiNER does not: its
+  // ModelInfo::head is HeadKind::kEntities, for zero_shot_entities().
   bool finds_entities() const;
   // The `top` likeliest labels (0: all) of each text, best first.
   Result<std::vector<std::vector<LabelScore>>> classify(std::span<const ClassifyInput> inputs,
@@ -90,6 +92,11 @@ class VKFORMER_API TextClassifier : public Task {
                                                          const ZeroShotOptions& options = {});
   // The entities of each text in text order.
   Result<std::vector<std::vector<Entity>>> entities(std::span<const std::string> texts);
+  // The entities of each text with one of the `labels`, in text order, by a GLiNER. Where they
+  // overlap, the likelier one is kept. A text without words has none.
+  Result<std::vector<std::vector<Entity>>> zero_shot_entities(std::span<const std::string> texts,
+                                                              std::span<const std::string> labels,
+                                                              const EntityOptions& options = {});
 };
 
 // Pictures to labels with probabilities.

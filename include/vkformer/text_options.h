@@ -95,4 +95,14 @@ struct ZeroShotOptions {
   bool multi_label = false;
 };
 
+// Entities whose labels are named when texts are read, by a GLiNER.
+struct EntityOptions {
+  // An entity's probability is above it; 0 to 1.
+  double threshold = 0.5;
+  // True: entities may lie inside others. False: no two share a word.
+  bool nested = false;
+  // True: one stretch of a text may have several labels.
+  bool multi_label = false;
+};
+
 }  // namespace vkformer

@@ -34,6 +34,7 @@
 #include "vkformer/c/audio.h"
 #include "vkformer/c/batch.h"
 #include "vkformer/c/device.h"
+#include "vkformer/c/entities.h"
 #include "vkformer/c/frames.h"
 #include "vkformer/c/generation.h"
 #include "vkformer/c/grammar.h"

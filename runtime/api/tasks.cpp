@@ -78,6 +78,13 @@ Result<std::vector<std::vector<Entity>>> TextClassifier::entities(
   return guarded(kInputsTooLarge, [&] { return find_entities(*impl_, texts); });
 }
 
+Result<std::vector<std::vector<Entity>>> TextClassifier::zero_shot_entities(
+    std::span<const std::string> texts, std::span<const std::string> labels,
+    const EntityOptions& options) {
+  return guarded(kInputsTooLarge,
+                 [&] { return zero_shot_entities_of(*impl_, texts, labels, options); });
+}
+
 Result<PictureClassifier> PictureClassifier::load(const Device& device, const ModelSource& source,
                                                   const TaskOptions& options) {
   return guarded([&]() -> Result<PictureClassifier> {

@@ -33,7 +33,7 @@ VKF_CHOICE(ModelKind, "kind of model", "encoder", "decoder", "encoder-decoder")
 VKF_CHOICE(SourceKind, "source", "tokens", "pictures", "features", "arrays", "waveform")
 VKF_CHOICE(HeadKind, "head", "none", "language", "masked", "sequence", "tokens", "spans",
            "discriminator", "sentence", "similarity", "objects", "ctc", "speech", "depth",
-           "segmentation")
+           "segmentation", "entities")
 VKF_CHOICE(MapCoverage, "attention maps", "none", "stages", "layers")
 VKF_CHOICE(MapKind, "kind of attention", "self", "encoder", "decoder", "cross")
 VKF_CHOICE(PassKind, "pass", "forward", "prompt", "step")

@@ -479,6 +479,24 @@ vkf_status vkf_task_zero_shot(vkf_task* task, const char* const* texts, size_t c
   });
 }
 
+vkf_status vkf_task_zero_shot_entities(vkf_task* task, const char* const* texts, size_t count,
+                                       const vkf_entity_options* options, vkf_findings** findings,
+                                       vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    TextClassifier* classifier =
+        task_as<TextClassifier>(task, "one loaded as 'classify' from a model of texts");
+    const std::vector<std::string> inputs = read_texts(texts, count, "texts");
+    const vkf_entity_options given = read_needed(options, "entity options");
+    const std::vector<std::string> labels = read_texts(given.labels, given.label_count, "labels");
+    check_bits(given.flags, VKF_ENTITY_NESTED | VKF_ENTITY_MULTI_LABEL, "flags");
+    EntityOptions read;
+    read.nested = (given.flags & VKF_ENTITY_NESTED) != 0;
+    read.multi_label = (given.flags & VKF_ENTITY_MULTI_LABEL) != 0;
+    if (given.threshold != 0) read.threshold = given.threshold;
+    return findings_of(classifier->zero_shot_entities(inputs, labels, read));
+  });
+}
+
 vkf_status vkf_task_zero_shot_pictures(vkf_task* task, const vkf_picture* const* pictures,
                                        size_t count, const vkf_zero_shot_options* options,
                                        vkf_findings** findings, vkf_error* error) {

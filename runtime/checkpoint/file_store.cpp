@@ -126,6 +126,10 @@ Result<MappedFile> ReaderStore::open(const std::string& name) const {
 
 }  // namespace
 
+const char* config_name(const FileStore& files) {
+  return files.has(kGlinerConfig) ? kGlinerConfig : "config.json";
+}
+
 std::string FileStore::label_of(const std::string& name) const {
   const std::string base = label();
   if (base.empty() || base.back() == '/') return base + name;

@@ -59,6 +59,11 @@ class FileStore {
   std::string label_of(const std::string& name) const;
 };
 
+// What the library gliner calls a model's configuration.
+inline constexpr const char* kGlinerConfig = "gliner_config.json";
+// The file with a model's configuration: config.json, or gliner_config.json where there is one.
+const char* config_name(const FileStore& files);
+
 // A file name that a model's own files give stays inside the model: relative, without "..", drive
 // or zero byte. An error says which file named it.
 Status check_inner_name(const std::string& name, const std::string& named_by);

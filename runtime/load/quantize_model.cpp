@@ -59,7 +59,7 @@ Status write_files(const FileStore& files, const fs::path& to, const std::string
 
 // config.json without how the model's weights were quantized, which the copy's are not.
 Status write_plain_config(const FileStore& files, const std::string& target) {
-  VKF_ASSIGN(const MappedFile file, files.open("config.json"));
+  VKF_ASSIGN(const MappedFile file, files.open(config_name(files)));
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
                               file.bytes().size());
   nlohmann::ordered_json config = nlohmann::ordered_json::parse(text, nullptr, false);
@@ -70,7 +70,7 @@ Status write_plain_config(const FileStore& files, const std::string& target) {
   if (!changed) return {};
   const std::string plain =
       config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  return replace_file(target + "/config.json", {std::as_bytes(std::span(plain))});
+  return replace_file(target + "/" + config_name(files), {std::as_bytes(std::span(plain))});
 }
 
 // The target may not be the model or lie inside it: the copy of its files would have no end.

@@ -37,7 +37,7 @@ class BigBirdForm : public EncoderForm {
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Result<StackRun::Attend> begin_pass(ModelBuilder& builder, const StackConfig& stack,
                                       const ForwardShape& shape, TensorId mask) const override;
-  Status add_heads(ModelBuilder& builder, const StackConfig& stack,
+  Status add_heads(ModelBuilder& builder, const StackConfig& stack, const ForwardShape& shape,
                    const HeadInput& input) const override;
 
  private:
@@ -220,7 +220,7 @@ Result<StackRun::Attend> BigBirdForm::begin_pass(ModelBuilder& b, const StackCon
 
 // Spans: a feed-forward layer with residual and norm, then one output each for start and end, from
 // which the question's tokens are taken out.
-Status BigBirdForm::add_heads(ModelBuilder& b, const StackConfig& stack,
+Status BigBirdForm::add_heads(ModelBuilder& b, const StackConfig& stack, const ForwardShape&,
                               const HeadInput& input) const {
   if (c_.head != HeadKind::kSpans) return {};
   VKF_ASSIGN(TensorId x, add_named_linear(b, "qa.up", input.states, {.activation = c_.activation}));

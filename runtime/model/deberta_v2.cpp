@@ -5,9 +5,8 @@
 #include <cmath>
 
 #include "base/message.h"
-#include "model/blocks/bert_layers.h"
-#include "model/blocks/disentangled_attention.h"
 #include "model/config_reading.h"
+#include "model/deberta_v2.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
 
@@ -176,7 +175,7 @@ Status add_deberta_head(const JsonConfig& config, BertConfig& bert) {
 
 }  // namespace
 
-Result<std::unique_ptr<ModelFamily>> load_deberta_v2(const ModelFiles& files) {
+Result<DebertaConfig> read_deberta_v2(const ModelFiles& files) {
   const JsonConfig& config = files.config;
   VKF_ASSIGN(BertConfig bert, read_bert_config(files,
                                                {.vocab = 128100,
@@ -193,11 +192,17 @@ Result<std::unique_ptr<ModelFamily>> load_deberta_v2(const ModelFiles& files) {
   VKF_ASSIGN(const float scale, read_deberta_scale(config, stack));
   stack.scales = {scale};
   VKF_ASSIGN(const DisentangledConfig form, read_disentangled(config, bert.facts.max_source));
-  auto made = std::make_shared<DisentangledForm>(form);
-  made->set_width(stack.width);
-  bert.block.form = std::move(made);
   bert.names = deberta_names(stack.layers);
-  VKF_CHECK(add_deberta_head(config, bert));
+  return DebertaConfig{std::move(bert), form};
+}
+
+Result<std::unique_ptr<ModelFamily>> load_deberta_v2(const ModelFiles& files) {
+  VKF_ASSIGN(DebertaConfig deberta, read_deberta_v2(files));
+  BertConfig& bert = deberta.bert;
+  auto made = std::make_shared<DisentangledForm>(deberta.form);
+  made->set_width(bert.block.stack.width);
+  bert.block.form = std::move(made);
+  VKF_CHECK(add_deberta_head(files.config, bert));
   return make_bert(std::move(bert));
 }
 

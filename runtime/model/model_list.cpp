@@ -46,6 +46,7 @@ constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
 constexpr HeadKind kBareOnly[] = {HeadKind::kNone};
 constexpr HeadKind kObjectHeads[] = {HeadKind::kNone, HeadKind::kObjects};
 constexpr HeadKind kDepthHead[] = {HeadKind::kDepth};
+constexpr HeadKind kEntityHead[] = {HeadKind::kEntities};
 constexpr HeadKind kSegmentationHead[] = {HeadKind::kSegmentation};
 constexpr HeadKind kSimilarityHeads[] = {HeadKind::kSimilarity};
 
@@ -154,12 +155,15 @@ std::vector<ListedFamily> listed_families() {
 
 Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {
   ModelFiles files;
-  VKF_ASSIGN(files.config, JsonConfig::load_from(store, "config.json"));
+  VKF_ASSIGN(files.config, JsonConfig::load_from(store, config_name(store)));
   if (store.has("generation_config.json")) {
     VKF_ASSIGN(files.generation, JsonConfig::load_from(store, "generation_config.json"));
   }
   VKF_ASSIGN(files.sentence, read_sentence_files(store));
-  VKF_ASSIGN(std::string type, files.config.get_string("model_type"));
+  // The library gliner writes one of several values, or none.
+  const bool gliner = config_name(store) == std::string_view(kGlinerConfig);
+  VKF_ASSIGN(std::string type,
+             gliner ? std::string("gliner") : files.config.get_string("model_type"));
   for (const FamilyRow& row : kFamilies) {
     if (type != row.model_type) continue;
     VKF_CHECK(read_quantization(files.config));

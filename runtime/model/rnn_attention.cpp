@@ -72,27 +72,6 @@ TextEmbedding words_of(const char* row) {
   return embedding;
 }
 
-// W_ih and W_hh of a cell with their biases.
-struct CellRows {
-  std::string to;      // "encoder.0.forward"
-  std::string from;    // "encoder"
-  std::string suffix;  // "_l0_reverse"
-  int64_t input = 0;
-  int64_t width = 0;
-};
-
-void add_cell(WeightTable& table, CellKind cell, const CellRows& rows) {
-  const auto add = [&](const char* name, const char* kind, int64_t k) {
-    table.rows.push_back({.name = rows.to + name,
-                          .sources = {rows.from + ".weight_" + kind + rows.suffix},
-                          .biases = {rows.from + ".bias_" + kind + rows.suffix},
-                          .rows = gates_of(cell) * rows.width,
-                          .width = k});
-  };
-  add(".input", "ih", rows.input);
-  add(".state", "hh", rows.width);
-}
-
 void add_alignment_rows(WeightTable& table, const AlignmentConfig& a) {
   if (a.kind == AlignmentKind::kNone) return;
   const int64_t d = a.decoder_width;
@@ -134,23 +113,13 @@ Result<WeightTable> RnnAttention::weight_table(const Checkpoint&) const {
   if (a.additive()) table.ignored = {"v_a"};  // read in prepare
   table.rows.push_back(embedding_row("source.embed", "src_embed.weight", facts_.source_vocab, e));
   table.rows.push_back(embedding_row("target.embed", "tgt_embed.weight", facts_.target_vocab, e));
-  for (int64_t i = 0; i < encoder.layers; ++i) {
-    const std::string layer = "encoder." + std::to_string(i);
-    const std::string suffix = "_l" + std::to_string(i);
-    CellRows rows{layer + ".forward", "encoder", suffix, i == 0 ? e : encoder.output(),
-                  encoder.width};
-    add_cell(table, encoder.cell, rows);
-    if (encoder.directions == Directions::kForward) continue;
-    rows.to = layer + ".backward";
-    rows.suffix += "_reverse";
-    add_cell(table, encoder.cell, rows);
-  }
+  add_encoder_cells(table, encoder, "encoder", e);
   std::vector<std::string> bridges = {"bridge"};
   if (decoder.cell == CellKind::kLstm) bridges.push_back("bridge_cell");
   table.rows.push_back(
       linear_row("bridge", bridges, decoder.state_width(), config_.bridge_width()));
   const int64_t fed = decoder.early() ? a.memory : decoder.feeds() ? d : 0;
-  add_cell(table, decoder.cell, {"decoder", "decoder", "", e + fed, d});
+  add_cell_rows(table, decoder.cell, {"decoder", "decoder", "", e + fed, d});
   add_alignment_rows(table, a);
   const int64_t features = decoder.early() ? d + a.memory + e : d;
   table.rows.push_back(linear_row("head", {"out"}, facts_.target_vocab, features));

@@ -237,7 +237,7 @@ uint64_t model_digest(const ModelWeights& read, const FileStore& files) {
   constexpr size_t kSample = 256;  // bytes from the beginning, and from the end
   uint64_t digest = kFnvStart;
   const auto add = [&](const void* data, size_t bytes) { digest = fnv1a(data, bytes, digest); };
-  if (const auto config = files.open("config.json")) {
+  if (const auto config = files.open(config_name(files))) {
     add(config->bytes().data(), config->bytes().size());
   }
   for (const std::string& name : read.checkpoint->names()) {

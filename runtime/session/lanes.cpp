@@ -14,7 +14,8 @@ bool rows_are_apart(const ModelFacts& facts) {
                     facts.source == SourceKind::kFeatures;
   return rows && facts.passes == ModelFacts::Passes::kOne &&
          facts.images.kind == ImagePromptFacts::Kind::kNone &&
-         facts.head != HeadKind::kSimilarity && facts.head != HeadKind::kSegmentation;
+         facts.head != HeadKind::kSimilarity && facts.head != HeadKind::kSegmentation &&
+         facts.head != HeadKind::kEntities;
 }
 
 }  // namespace

@@ -45,6 +45,12 @@ std::vector<Entity> group_tokens(const std::vector<TokenLabel>& tokens, const st
 
 Status check_head(const TaskModel& task, HeadKind head, const char* use) {
   if (task.facts().head == head) return {};
+  if (task.facts().head == HeadKind::kEntities) {
+    return unsupported(message({"[classify] a ", task.facts().architecture,
+                                " finds entities of labels that you name; ask "
+                                "TextClassifier::zero_shot_entities for them, or name some with "
+                                "--label."}));
+  }
   return unsupported(message({"[classify] a ", task.facts().architecture, " does not ", use}));
 }
 

@@ -102,7 +102,7 @@ Status load_processors(TaskModel& task, const FileStore& files) {
 
 // Configurations, and what they say of inputs.
 Status load_inputs(TaskModel& task, const FileStore& files) {
-  VKF_ASSIGN(task.config, JsonConfig::load_from(files, "config.json"));
+  VKF_ASSIGN(task.config, JsonConfig::load_from(files, config_name(files)));
   VKF_ASSIGN(task.tokenizer_config, optional_config(files, "tokenizer_config.json"));
   VKF_ASSIGN(task.generation_config, optional_config(files, "generation_config.json"));
   return load_processors(task, files);
@@ -136,10 +136,11 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
     TaskKind task;
     bool fits;
   } rows[] = {
-      {TaskKind::kEmbed, tokens && info.head != HeadKind::kSpeech},
-      {TaskKind::kClassify, info.head == HeadKind::kSequence ||
-                                info.head == HeadKind::kSimilarity ||
-                                (tokens && info.head == HeadKind::kTokens)},
+      {TaskKind::kEmbed,
+       tokens && info.head != HeadKind::kSpeech && info.head != HeadKind::kEntities},
+      {TaskKind::kClassify,
+       info.head == HeadKind::kSequence || info.head == HeadKind::kSimilarity ||
+           info.head == HeadKind::kEntities || (tokens && info.head == HeadKind::kTokens)},
       {TaskKind::kAnswer, tokens && info.head == HeadKind::kSpans},
       {TaskKind::kFillMask, tokens && info.head == HeadKind::kMasked},
       {TaskKind::kGenerate, tokens && writes},

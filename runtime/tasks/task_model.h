@@ -193,6 +193,10 @@ Result<std::vector<RankedDocument>> rank_documents(TaskModel& task, const std::s
                                                    const RerankOptions& options);
 Result<std::vector<std::vector<Entity>>> find_entities(TaskModel& task,
                                                        std::span<const std::string> texts);
+Result<std::vector<std::vector<Entity>>> zero_shot_entities_of(TaskModel& task,
+                                                               std::span<const std::string> texts,
+                                                               std::span<const std::string> labels,
+                                                               const EntityOptions& options);
 Result<std::vector<std::vector<LabelScore>>> classify_pictures(TaskModel& task,
                                                                std::span<const Picture> pictures,
                                                                int top);

@@ -121,6 +121,11 @@ Result<std::vector<std::vector<LabelScore>>> zero_shot_labels(TaskModel& task,
                                                               std::span<const std::string> texts,
                                                               std::span<const std::string> labels,
                                                               const ZeroShotOptions& options) {
+  if (task.facts().head == HeadKind::kEntities) {
+    return unsupported(
+        message({"[zero_shot] a ", task.facts().architecture,
+                 " finds entities; ask TextClassifier::zero_shot_entities for them."}));
+  }
   if (task.facts().head != HeadKind::kSequence) {
     return unsupported(message({"[zero_shot] a ", task.facts().architecture,
                                 " does not classify whole texts. Take a model of natural language "

@@ -172,7 +172,7 @@ Status check_has_maps(const ModelInfo& info) {
 Result<AttendModel> AttendModel::create(const Model& model, const std::string& directory) {
   Result<Session> session = Session::create(model);
   if (!session) return session.error();
-  Result<Json> config = read_json_file(directory + "/config.json");
+  Result<Json> config = read_json_file(model_config_file(directory));
   if (!config) return config.error();
   AttendModel result(model, std::move(*session), directory);
   result.config_ = std::move(*config);

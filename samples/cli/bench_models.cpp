@@ -324,7 +324,7 @@ Result<BenchModel> open_bench_model(const std::string& name) {
     for (const std::string& shape : shapes) text += " " + shape;
     return Error{ErrorCode::kNotFound, text + "."};
   }
-  Result<Json> config = read_json_file(path + "/config.json");
+  Result<Json> config = read_json_file(model_config_file(path));
   if (!config) return config.error();
   return BenchModel{name, ModelSource::directory(path), std::move(*config), {{"1x32", 1, 32, 0}}};
 }
@@ -351,7 +351,9 @@ namespace {
 
 // Features of a Parakeet: frames of bands, as many as there are tokens, and no window of bands.
 bool is_frames_first(const Json& config) {
-  return config.value("model_type", "").starts_with("parakeet");
+  const auto type = config.find("model_type");
+  return type != config.end() && type->is_string() &&
+         type->get<std::string>().starts_with("parakeet");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ struct ClassifyCommandOptions {
   int top = 5;
   std::vector<std::string> labels;  // of zero-shot classification; none: the model's classes
   ZeroShotOptions zero_shot;
+  EntityOptions entities;
   std::string overlay;  // file to write; empty: none
 };
 
@@ -41,11 +42,14 @@ Result<std::vector<Json>> label_texts(TextClassifier& classifier, const std::vec
   return answers;
 }
 
-Result<std::vector<Json>> find_entities(TextClassifier& classifier,
-                                        const std::vector<Json>& inputs) {
+// Entities of the model's classes, or of labels that the caller has named.
+Result<std::vector<Json>> find_entities(TextClassifier& classifier, const std::vector<Json>& inputs,
+                                        const ClassifyCommandOptions& options) {
   const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
   if (!texts) return texts.error();
-  const auto found = classifier.entities(*texts);
+  const auto found = classifier.finds_entities()
+                         ? classifier.entities(*texts)
+                         : classifier.zero_shot_entities(*texts, options.labels, options.entities);
   if (!found) return found.error();
   std::vector<Json> answers;
   for (const std::vector<Entity>& entities : *found) {
@@ -107,9 +111,12 @@ Result<AnswerInputs> open_texts(const Device& device, const ModelSource& source,
   if (!loaded) return loaded.error();
   const auto classifier = std::make_shared<TextClassifier>(std::move(*loaded));
   return AnswerInputs([classifier, &options](const std::vector<Json>& inputs) {
-    if (!options.labels.empty()) return name_texts(*classifier, inputs, options);
-    return classifier->finds_entities() ? find_entities(*classifier, inputs)
-                                        : label_texts(*classifier, inputs, options.top);
+    const bool named = classifier->info().head == HeadKind::kEntities;
+    if (named || (options.labels.empty() && classifier->finds_entities())) {
+      return find_entities(*classifier, inputs, options);
+    }
+    return options.labels.empty() ? label_texts(*classifier, inputs, options.top)
+                                  : name_texts(*classifier, inputs, options);
   });
 }
 
@@ -158,8 +165,18 @@ std::string usage_error(const ClassifyCommandOptions& options, const ModelInfo& 
   if (!options.labels.empty() && pictures && !compares) {
     return "[--label] names classes, but [" + options.task.model + "] has its own.";
   }
-  if (options.labels.empty() && compares) {
+  const bool entities = info.head == HeadKind::kEntities;
+  if (options.labels.empty() && (compares || entities)) {
     return "[" + options.task.model + "] has no classes; name some with [--label].";
+  }
+  if (entities && !options.zero_shot.hypothesis.empty()) {
+    return "[--hypothesis] is a sentence, but [" + options.task.model +
+           "] reads labels as they are.";
+  }
+  const EntityOptions usual;
+  if (!entities && (options.entities.threshold != usual.threshold || options.entities.nested)) {
+    return "[--threshold] and [--nested] are for entities of labels that you name, which [" +
+           options.task.model + "] does not find; take a GLiNER.";
   }
   if (options.overlay.empty()) return "";
   if (compares) {
@@ -207,7 +224,8 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
       command
           ->add_option("--label", options->labels,
                        "a class to choose from instead of the model's, which then must be one of "
-                       "natural language inference, a CLIP or a SigLIP; may be repeated")
+                       "natural language inference, a CLIP or a SigLIP, or a kind of entity to "
+                       "find with a GLiNER; may be repeated")
           ->allow_extra_args(false);
   command
       ->add_option("--hypothesis", options->zero_shot.hypothesis,
@@ -215,19 +233,31 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
                    "This is a photo of {}.")
       ->needs(label);
   command
-      ->add_flag("--multi-label", options->zero_shot.multi_label,
-                 "each --label has a separate probability")
+      ->add_flag(
+          "--multi-label", options->zero_shot.multi_label,
+          "each --label has a separate probability; with a GLiNER an entity may have several")
+      ->needs(label);
+  command
+      ->add_option("--threshold", options->entities.threshold,
+                   "with a GLiNER, an entity's probability is above it; default: 0.5")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(label);
+  command
+      ->add_flag("--nested", options->entities.nested,
+                 "with a GLiNER, entities may lie inside others")
       ->needs(label);
   add_file_option(*command, "--overlay", options->overlay,
                   "write the picture, one argument, with what the model looked at in red");
   add_examples(*command,
                "  vkformer classify DIR \"what a day\"\n"
                "  vkformer classify DIR \"one last goal\" --label sport --label politics\n"
+               "  vkformer classify GLINER \"Ada lived in Rome\" --label person --label city\n"
                "  vkformer classify DIR cat.jpg dog.png --top 3\n"
                "  vkformer classify DIR cat.jpg --label \"a cat\" --label \"a dog\"\n"
                "  vkformer classify models/digits models/digits/7.png --overlay seen.png\n"
                "  vkformer classify DIR --input pairs.jsonl --output labels.jsonl --keep-going\n");
   command->callback([&line, options] {
+    options->entities.multi_label = options->zero_shot.multi_label;
     line.run = [&line, options] { return run_classify(line.common, *options); };
   });
 }

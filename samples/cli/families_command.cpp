@@ -29,7 +29,8 @@ constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
                                      {HeadKind::kCtc, "CTC"},
                                      {HeadKind::kSpeech, "speech"},
                                      {HeadKind::kDepth, "depth"},
-                                     {HeadKind::kSegmentation, "masks of prompts"}};
+                                     {HeadKind::kSegmentation, "masks of prompts"},
+                                     {HeadKind::kEntities, "entities by label"}};
 constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
                                          {SourceKind::kPictures, "pictures"},
                                          {SourceKind::kFeatures, "sound"},

@@ -170,6 +170,11 @@ bool file_exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+std::string model_config_file(const std::string& directory) {
+  const std::string gliner = directory + "/gliner_config.json";
+  return file_exists(gliner) ? gliner : directory + "/config.json";
+}
+
 Result<int64_t> json_integer(const Json& object, const char* key, int64_t fallback,
                              const std::string& file) {
   const auto found = object.find(key);

@@ -64,6 +64,8 @@ Result<Json> read_json_file(const std::string& path);
 // Whether stdin is no terminal and holds at least one byte, which is waited for.
 bool piped_input();
 bool file_exists(const std::string& path);
+// The configuration of the model in a folder: gliner_config.json where it has that.
+std::string model_config_file(const std::string& directory);
 
 // Members of a JSON object. A missing or null one gives the fallback; one of another type is an
 // error that names `file` and the key.

@@ -134,7 +134,8 @@ std::optional<std::string> model_in_snapshot(const HubName& name, const std::str
     if (!is_cached_file(snapshot / name.file)) return std::nullopt;
     return (snapshot / name.file).string();
   }
-  for (const char* file : {"config.json", "adapter_config.json", "tokenizer.json"}) {
+  for (const char* file :
+       {"config.json", "gliner_config.json", "adapter_config.json", "tokenizer.json"}) {
     if (is_cached_file(snapshot / file)) return snapshot.string();
   }
   const std::vector<std::string> files = gguf_files(snapshot);

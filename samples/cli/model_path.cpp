@@ -36,8 +36,9 @@ bool is_folder(const fs::path& path) {
 }
 
 bool is_model(const fs::path& folder) {
-  for (const char* name : {"config.json", "tokenizer.json", "model.gguf", "tokenizer.model",
-                           "spiece.model", "tekken.json", "vocab.json", "vocab.txt"}) {
+  for (const char* name :
+       {"config.json", "gliner_config.json", "tokenizer.json", "model.gguf", "tokenizer.model",
+        "spiece.model", "tekken.json", "vocab.json", "vocab.txt"}) {
     if (is_there(folder / name)) return true;
   }
   return false;

@@ -48,6 +48,21 @@ vkformer::Status show_classifying(const Setting& setting) {
   }
   //! [end]
 
+  const auto named_source = ModelSource::directory(setting.tasks + "/named-entities");
+  //! [TextClassifier::zero_shot_entities]
+  // Finds what the program names in a text, by a GLiNER.
+  auto reader = vkformer::TextClassifier::load(device, named_source);
+  if (!reader) return reader.error();
+  vkformer::EntityOptions wishes;
+  wishes.threshold = 0.4;
+  const auto named = reader->zero_shot_entities(std::vector<std::string>{"Ada lived in Rome."},
+                                                std::vector<std::string>{"person", "city"}, wishes);
+  if (!named) return named.error();
+  for (const vkformer::Entity& found : named->front()) {
+    std::printf("%s: %s %.2f\n", found.label.c_str(), found.text.c_str(), found.score);
+  }
+  //! [end]
+
   const auto inference = ModelSource::directory(setting.tasks + "/zero-shot");
   //! [TextClassifier::zero_shot]
   // Chooses between labels that the model was not trained on.

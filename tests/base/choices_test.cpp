@@ -35,7 +35,7 @@ TEST_SUITE("cpu") {
     check_names(CacheFormat::kQ8);
     check_names(ModelKind::kEncoderDecoder);
     check_names(SourceKind::kWaveform);
-    check_names(HeadKind::kSegmentation);
+    check_names(HeadKind::kEntities);
     check_names(MapCoverage::kLayers);
     check_names(MapKind::kCross);
     check_names(PassKind::kStep);

@@ -251,6 +251,49 @@ TEST_SUITE("model") {
     }
   }
 
+  TEST_CASE("C tasks: entities of labels that are named") {
+    LOAD(c, "named-entities", "classify");
+    auto task = TextClassifier::load(*test_device(), source_of("named-entities"));
+    REQUIRE(task);
+    const std::vector<std::string> texts = {"Barack went to the U.S. in 2009", "hello"};
+    const std::vector<std::string> names = {"person", "city"};
+    const char* const pointers[] = {texts[0].c_str(), texts[1].c_str()};
+    const char* const labels[] = {names[0].c_str(), names[1].c_str()};
+    vkf_entity_options options{};
+    options.struct_size = sizeof options;
+    options.flags = VKF_ENTITY_NESTED | VKF_ENTITY_MULTI_LABEL;
+    options.labels = labels;
+    options.label_count = 2;
+    for (const double threshold : {0.0, 0.25}) {
+      options.threshold = threshold;
+      const auto found = c.find([&](vkf_findings** out) {
+        return vkf_task_zero_shot_entities(c.task.get(), pointers, 2, &options, out, c.error.get());
+      });
+      EntityOptions wishes;
+      wishes.nested = wishes.multi_label = true;
+      if (threshold > 0) wishes.threshold = threshold;
+      const auto wanted = task->zero_shot_entities(texts, names, wishes);
+      REQUIRE(wanted);
+      for (size_t i = 0; i < 2; ++i) {
+        REQUIRE(vkf_findings_count(found.get(), i) == (*wanted)[i].size());
+        for (size_t k = 0; k < (*wanted)[i].size(); ++k) {
+          const vkf_finding got = finding(found, i, k);
+          CHECK(got.label == (*wanted)[i][k].label);
+          CHECK(got.text == (*wanted)[i][k].text);
+          CHECK(got.score == (*wanted)[i][k].score);
+          CHECK(got.begin == (*wanted)[i][k].range.begin);
+          CHECK(got.end == (*wanted)[i][k].range.end);
+        }
+      }
+    }
+    vkf_findings* none = nullptr;
+    CHECK(vkf_task_zero_shot_entities(c.task.get(), pointers, 2, nullptr, &none, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    options.flags = 8;
+    CHECK(vkf_task_zero_shot_entities(c.task.get(), pointers, 2, &options, &none, c.error.get()) ==
+          VKF_UNSUPPORTED);
+  }
+
   TEST_CASE("C tasks: answers") {
     LOAD(c, "answers", "answer");
     auto task = Answerer::load(*test_device(), source_of("answers"));

@@ -94,6 +94,25 @@ class CommandsTest(TaskTest):
         self.assertEqual([line["label"] for line in lines],
                          [labels[0]["label"] for labels in wanted["labels"]])
 
+    def test_classify_finds_named_entities(self):
+        wanted = expected("named-entities")
+        for run in wanted["runs"]:
+            options = [part for label in run["labels"] for part in ("--label", label)]
+            options += ["--threshold", str(run["threshold"])] if "threshold" in run else []
+            options += ["--nested"] if run.get("nested") else []
+            options += ["--multi-label"] if run.get("multi_label") else []
+            text = "".join(json.dumps({"text": text}) + "\n" for text in wanted["texts"])
+            lines = self.answer("classify", model("named-entities"), "--input", "-", *options, text=text)
+            for line, entities in zip(lines, run["entities"], strict=True):
+                self.assertEqual([(e["label"], e["begin"], e["end"]) for e in line["entities"]],
+                                 [(e["label"], e["begin"], e["end"]) for e in entities])
+                for entity in line["entities"]:
+                    self.assertEqual(entity["text"], line["text"][entity["begin"]:entity["end"]])
+        self.fail_with(2, "classify", model("named-entities"), "a", words=["--label"])
+        self.fail_with(2, "classify", model("named-entities"), "a", "--label", "b", "--hypothesis", "{}",
+                       words=["--hypothesis"])
+        self.fail_with(2, "classify", model("labels"), "a", "--label", "b", "--nested", words=["--nested", "GLiNER"])
+
     def test_classify_draws_what_it_looked_at(self):
         picture, overlay = model("picture-0.png"), self.path("seen.png")
         line, = self.answer("classify", model("picture-labels"), picture, "--overlay", overlay)

@@ -216,7 +216,7 @@ TEST_SUITE("cpu") {
     check_refused(R"({"type": "string", "pattern": "a\\bc"})", "escape that is not supported");
     check_refused(R"({"type": "string", "pattern": "a$b"})", "^ or $ elsewhere");
     check_refused(R"({"type": "string", "pattern": "^a*$", "maxLength": 3})", "stands beside");
-    check_refused(R"({"type": "text"})", "no JSON type");
+    check_refused(R"({"type": "text"})", "not a JSON type");
     check_refused(R"({"$ref": "other.json"})", "refers to 'other.json'");
     check_refused(R"({"$ref": "#/$defs/none"})", "does not have");
     check_refused(R"({"$ref": "#"})", "can never end");

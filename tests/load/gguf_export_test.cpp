@@ -252,7 +252,7 @@ TEST_SUITE("cpu") {
                      "model": {"type": "BPE", "vocab": {"a": 1, "b": 2, "ab": 3, "aab": 4, "aa": 5},
                                "merges": [["aa", "b"], ["a", "b"]]}})"),
         "merges that do not follow"));
-    CHECK(test::contains(error_of("[1"), "no JSON"));
+    CHECK(test::contains(error_of("[1"), "not JSON"));
   }
 
   TEST_CASE("gguf export: a block is written as it is read") {

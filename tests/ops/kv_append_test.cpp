@@ -223,7 +223,7 @@ TEST_SUITE("cpu") {
     const TensorId id = graph.add_external("x", DType::kF32, {4, 31});
     const TensorId kept = graph.add_external("cache", DType::kF32, {4, 9, 14});
     const TensorId words = graph.add_external("state", DType::kU32, {kStateWords});
-    check_error(add_kv_append(graph, id, words, kept, kAttrs), "kv_append", "no decoding step");
+    check_error(add_kv_append(graph, id, words, kept, kAttrs), "kv_append", "not a decoding step");
     const TensorId tokens = graph.add_external("tokens", DType::kF32, {4, 3, 31});
     CHECK(add_kv_append(graph, tokens, words, kept, kAttrs).ok());
     graph.set_step(4);

@@ -255,7 +255,7 @@ TEST_SUITE("cpu") {
     in.table = graph.add_external("table", DType::kF32, {9, 8});
     in.state = graph.add_external("state", DType::kU32, {kStateWords});
     in.cache = graph.add_external("cache", DType::kF32, {4, 9, 16});
-    check_error(add_rotary_append(graph, in, attrs), "rotary_append", "no decoding step");
+    check_error(add_rotary_append(graph, in, attrs), "rotary_append", "not a decoding step");
   }
 
   TEST_CASE("rotary_append plans one dispatch that takes the live slots on x") {

@@ -1,6 +1,7 @@
 // Plans of whole models in numbers: dispatches and barriers of a layer, and the arena's bytes
 // against the fewest possible.
 #include <set>
+#include <tuple>
 
 #include "ops/op.h"
 #include "support/golden_graphs.h"
@@ -155,7 +156,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("no tensor of a file is stored twice, tied heads neither") {
     for (const GoldenCase& golden : golden_cases_with("model/config.json")) {
       const GoldenGraphs model = golden_graphs(golden.name);
-      std::set<std::pair<std::string, int64_t>> stored;
+      std::set<std::tuple<std::string, int64_t, int64_t>> stored;
       for (const PackedWeight& weight : model.weights) {
         if (weight.first_column > 0) continue;  // the same row's next slice
         if (weight.row.make) continue;          // computed, perhaps of a part of its sources
@@ -163,8 +164,10 @@ TEST_SUITE("cpu") {
         const std::set<std::string> sources(weight.row.sources.begin(), weight.row.sources.end());
         const bool gains = weight.row.layout == WeightLayout::kTable;
         CHECK_MESSAGE((gains || sources.size() == weight.row.sources.size()), weight.row.name);
+        // Rows of parts have other inputs of one tensor.
+        const int64_t input = weight.row.part ? weight.row.part->first_input : 0;
         for (const std::string& source : sources) {
-          CHECK_MESSAGE(stored.insert({source, weight.row.first_row}).second,
+          CHECK_MESSAGE(stored.insert({source, weight.row.first_row, input}).second,
                         golden.name << ": " << source << " again as " << weight.row.name);
         }
       }

@@ -12,6 +12,7 @@ import copy
 import json
 import os
 import random
+import re
 import sys
 import wave
 from collections import Counter
@@ -30,6 +31,8 @@ from transformers.models.dpt.image_processing_pil_dpt import DPTImageProcessorPi
 from transformers.models.rt_detr.image_processing_pil_rt_detr import RTDetrImageProcessorPil
 from transformers.models.sam.image_processing_pil_sam import SamImageProcessorPil
 from transformers.models.yolos.image_processing_pil_yolos import YolosImageProcessorPil
+
+import gliner_golden
 
 SEED = 7
 TEXTS = ["The quick brown fox jumps over the lazy dog.",
@@ -124,6 +127,50 @@ def calmed(model):
     return model
 
 
+def words_of(text):
+    return list(re.finditer(r"\w+(?:[-_]\w+)*|\S", text))
+
+
+def span_scores(model, tokenizer, text, labels):
+    """Logits (words, widths, labels) of one text."""
+    words, prompt = [found.group() for found in words_of(text)], []
+    if not words:
+        return torch.zeros(0, model.config["max_width"], len(labels), dtype=torch.float64)
+    for label in labels:
+        prompt += ["<<ENT>>", label]
+    prompt.append("<<SEP>>")
+    row = tokenizer([prompt + words], is_split_into_words=True, return_tensors="pt")
+    numbers, seen = [], set()
+    for place in row.word_ids(0):
+        first = place is not None and place >= len(prompt) and place not in seen
+        numbers.append(place - len(prompt) + 1 if first else 0)
+        seen.add(place)
+    inputs = dict(input_ids=row["input_ids"], attention_mask=row["attention_mask"],
+                  words_mask=torch.tensor([numbers]), text_lengths=torch.tensor([len(words)]))
+    with torch.no_grad():
+        return model(inputs)["logits"][0]
+
+
+def named_spans(text, scores, labels, threshold=0.5, nested=False, multi_label=False):
+    """The likeliest spans first, without those that overlap one before; in text order."""
+    words, chosen = words_of(text), []
+    scores = torch.sigmoid(scores)
+    spans = [(float(scores[s, k, c]), s, s + k, c) for s, k, c in
+             torch.nonzero(scores > threshold).tolist() if s + k < len(words)]
+    for span in sorted(spans, key=lambda span: -span[0]):
+        clash = False
+        for _, first, last, _ in chosen:
+            same = (first, last) == span[1:3]
+            apart = span[1] > last or first > span[2]
+            inside = (first <= span[1] and span[2] <= last) or (span[1] <= first and last <= span[2])
+            clash |= not multi_label if same else not (apart or (nested and inside))
+        if not clash:
+            chosen.append(span)
+    return [{"label": labels[c], "score": score, "begin": words[first].start(),
+             "end": words[last].end()}
+            for score, first, last, c in sorted(chosen, key=lambda span: span[1])]
+
+
 def softmax(x):
     x = np.exp(x - x.max())
     return x / x.sum()
@@ -180,6 +227,51 @@ class Maker:
                          aggregation_strategy="simple")
         self.save("entities", model, [self.words],
                   {"texts": TEXTS, "entities": [run(text) for text in TEXTS]})
+
+    def named_entities(self):
+        """A GLiNER, and what the library's predict_entities gives of its scores."""
+        vocabulary = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "\u2581"]
+        vocabulary += [before + piece for piece in pieces(TEXTS, 60) for before in ("", "\u2581")]
+        vocabulary = [(piece, -5.0 + len(piece)) for piece in dict.fromkeys(vocabulary)]
+        words = T.DebertaV2Tokenizer(vocab=vocabulary, unk_id=3)
+        words.add_tokens(["[FLERT]", "<<ENT>>", "<<SEP>>"])
+        marker = words.convert_tokens_to_ids("<<ENT>>")
+        assert marker == len(words) - 2
+        config = gliner_golden.GLINER | dict(
+            hidden_size=18, max_width=4, vocab_size=len(words), class_token_index=marker)
+        encoder = T.DebertaV2Config(
+            vocab_size=len(words), hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
+            intermediate_size=30, max_position_embeddings=128, relative_attention=True,
+            position_buckets=8, norm_rel_ebd="layer_norm", share_att_key=True,
+            pos_att_type="p2c|c2p", position_biased_input=False, type_vocab_size=0)
+        texts = [*TEXTS, " ", "x_y-z caf\u00e9\u2014na\u00efve!"]
+        runs = [dict(labels=["person", "city in a country", "so"]),
+                dict(labels=["animal"], threshold=0.3),
+                dict(labels=["verb", "person"], nested=True, threshold=0.6),
+                dict(labels=["person", "city", "animal"], multi_label=True)]
+        seed = 0
+        while True:
+            torch.manual_seed(seed)
+            model = gliner_golden.Gliner(config, T.DebertaV2Model(encoder)).eval()
+            gliner_golden.base.randomize(model, torch.Generator().manual_seed(seed))
+            model.prompt_rep_layer[3].weight.data *= 0.3  # scores near the threshold, too
+            scored = [[span_scores(copy.deepcopy(model).double(), words, text, run["labels"])
+                       for text in texts] for run in runs]
+            found = [[named_spans(text, scores, **run) for text, scores in zip(texts, rows)]
+                     for run, rows in zip(runs, scored)]
+            firm = all([[(e["label"], e["begin"], e["end"]) for e in named_spans(
+                text, scores + 2e-3 * torch.randn(scores.shape, dtype=scores.dtype), **run)]
+                == [(e["label"], e["begin"], e["end"]) for e in wanted]
+                for run, rows, one in zip(runs, scored, found)
+                for text, scores, wanted in zip(texts, rows, one) for _ in range(8)])
+            counts = [sum(map(len, one)) for one in found]
+            if firm and all(4 <= count <= 60 for count in counts):
+                break
+            seed += 1
+        print("named-entities", "seed", seed, "found", counts)
+        self.save("named-entities", gliner_golden.Saved(model, encoder), [words],
+                  {"texts": texts, "runs": [run | {"entities": one}
+                                            for run, one in zip(runs, found)]})
 
     def masks(self):
         model = self.bert(T.BertForMaskedLM)
@@ -764,7 +856,7 @@ def main():
                  maker.samples,
                  maker.rerank, maker.zero_shot, maker.judge, maker.embed_last,
                  maker.named_pictures, maker.objects, maker.scored_objects, maker.depths,
-                 maker.segments):
+                 maker.segments, maker.named_entities):
         make()
 
 

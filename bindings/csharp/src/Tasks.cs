@@ -178,6 +178,13 @@ namespace Vkformer
                 Handle, arena.Handles(Handles(images)), (UIntPtr)images.Count, arena.Put(options.Fill(arena)), out found, Library.Error));
         }
 
+        /// <summary>The entities of each text with one of the options' labels, by a GLiNER.</summary>
+        public Finding[][] ZeroShotEntities(IReadOnlyList<string> texts, EntityOptions options)
+        {
+            return Find((Arena arena, out VkfFindingsHandle found) => Native.vkf_task_zero_shot_entities(
+                Handle, arena.Texts(texts), (UIntPtr)texts.Count, arena.Put(options.Fill(arena)), out found, Library.Error));
+        }
+
         /// <summary>The entities of each text.</summary>
         public Finding[][] Entities(IReadOnlyList<string> texts)
         {

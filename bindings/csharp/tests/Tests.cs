@@ -346,6 +346,12 @@ internal static unsafe class Tests
             Check(!classifier.FindsEntities && classifier.Classify(new[] { "a" }, 1, new[] { "b" })[0].Length == 1, "pairs");
         }
         using (var entities = new Classifier(device, Task("entities"))) Check(entities.FindsEntities && entities.Entities(Right("embed-texts")).Length == 6, "entities");
+        using (var entities = new Classifier(device, Task("named-entities")))
+        {
+            var options = new EntityOptions { Labels = new[] { "person", "city" }, Flags = Vkf.VKF_ENTITY_NESTED, Threshold = 0.25 };
+            Finding[] found = entities.ZeroShotEntities(new[] { "Barack went to the U.S." }, options)[0];
+            Check(found.Length > 0 && found.All(one => one.Score > 0.25), "named entities");
+        }
         using (var classifier = new Classifier(device, Task("zero-shot")))
         {
             Finding[][] found = classifier.ZeroShot(Right("embed-texts"), new ZeroShotOptions { Labels = new[] { "animals", "a city", "politics", "music" } });

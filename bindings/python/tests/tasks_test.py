@@ -69,6 +69,17 @@ class Tasks(unittest.TestCase):
             self.assertEqual([(e.label, e.begin, e.end) for e in found],
                              [(w["entity_group"], w["start"], w["end"]) for w in wanted])
 
+    def test_named_entities(self):
+        right, model = expected("named-entities"), load("named-entities")
+        for run in right["runs"]:
+            options = {key: run[key] for key in ("threshold", "nested", "multi_label") if key in run}
+            found = model.entities(right["texts"], labels=run["labels"], **options)
+            for entities, wanted in zip(found, run["entities"]):
+                self.assertEqual([(e.label, e.begin, e.end) for e in entities],
+                                 [(w["label"], w["begin"], w["end"]) for w in wanted])
+        with self.assertRaises(TypeError):
+            model.entities("a", nested=True)
+
     def test_rerank(self):
         right, model = expected("rerank"), load("rerank")
         for run in right["runs"]:

@@ -368,7 +368,8 @@ _CHOICES = {
     ("vkf_encode_options", "truncation_strategy"): "VKF_", ("vkf_pixels", "format"): "VKF_",
     ("vkf_image_input", "format"): "", ("vkf_operator_tensor", "dtype"): "VKF_",
 }
-_FLAGS = {"vkf_run_options": "VKF_RUN_", "vkf_encode_options": "VKF_ENCODE_", "vkf_answer_options": "VKF_ANSWER_"}
+_FLAGS = {"vkf_run_options": "VKF_RUN_", "vkf_encode_options": "VKF_ENCODE_", "vkf_answer_options": "VKF_ANSWER_",
+          "vkf_entity_options": "VKF_ENTITY_"}
 _SETS = {"vkf_choice_options": "VKF_CHOICE_", "vkf_generate_options": "VKF_SET_", "vkf_text_options": "VKF_SET_",
          "vkf_transcribe_options": "VKF_SET_"}
 _NO_BIT = {("vkf_text_options", "bad_words")}

@@ -257,6 +257,16 @@ class Task(Handle):
         found = _findings(make("vkf_task_find_entities", self, text_array(texts, "texts"), len(texts)))
         return [[_pick(Entity, row) for row in rows] for rows in found]
 
+    def zero_shot_entities(self, texts: Sequence[str], labels: Sequence[str], **options: Any) -> list[list[Entity]]:
+        """The entities of each text with one of the labels, in text order, by a GLiNER. Options: threshold (their
+        probability is above it; 0: 0.5), nested (some may lie inside others), multi_label (with several labels)."""
+        texts = texts_of(texts, "texts")
+        with Keep() as keep:
+            made = fill("vkf_entity_options", {**options, "labels": labels}, keep, "zero_shot_entities()")
+            found = _findings(make("vkf_task_zero_shot_entities", self, text_array(texts, "texts"), len(texts),
+                                   ctypes.byref(made)))
+        return [[_pick(Entity, row) for row in rows] for rows in found]
+
     def answer(self, questions: Sequence[tuple[str, str]], **options: Any) -> list[list[Answer]]:
         """The best answers to (question, context), best first. Options: top, max_answer_tokens, window,
         overlap, none_possible."""
@@ -482,9 +492,16 @@ class Pipeline:
             found = (task.classify_images if images else task.classify)(given, top)
         return found[0] if one else found
 
-    def entities(self, texts: Any) -> Any:
-        """The entities of texts."""
-        found = self.task("classify").entities([texts] if isinstance(texts, str) else texts)
+    def entities(self, texts: Any, *, labels: Sequence[str] | None = None, **options: Any) -> Any:
+        """The entities of texts: of the model's classes or, with a GLiNER, of `labels` of one's own; options
+        as Task.zero_shot_entities() has them."""
+        given, task = [texts] if isinstance(texts, str) else texts, self.task("classify")
+        if labels is not None:
+            found = task.zero_shot_entities(given, labels, **options)
+        elif options:
+            raise TypeError(f"entities() has no option [{next(iter(options))}] without labels.")
+        else:
+            found = task.entities(given)
         return found[0] if isinstance(texts, str) else found
 
     def rerank(self, query: str, documents: Sequence[str], **options: Any) -> list[Ranked]:

@@ -43,7 +43,8 @@ Result<TensorId> EncoderForm::head_states(ModelBuilder&, const ForwardShape&,
   return states;
 }
 
-Status EncoderForm::add_heads(ModelBuilder&, const StackConfig&, const HeadInput&) const {
+Status EncoderForm::add_heads(ModelBuilder&, const StackConfig&, const ForwardShape&,
+                              const HeadInput&) const {
   return {};
 }
 

@@ -44,7 +44,7 @@ class EncoderForm {
   virtual Result<TensorId> head_states(ModelBuilder& builder, const ForwardShape& shape,
                                        TensorId states) const;
   virtual Status add_heads(ModelBuilder& builder, const StackConfig& stack,
-                           const HeadInput& input) const;
+                           const ForwardShape& shape, const HeadInput& input) const;
 };
 
 }  // namespace vkformer

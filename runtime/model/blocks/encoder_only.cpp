@@ -24,7 +24,7 @@ Status EncoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
     VKF_ASSIGN(input.states, form->head_states(b, shape, input.states));
   }
   VKF_CHECK(add_heads(b, stack, block_.heads, input));
-  if (form != nullptr) VKF_CHECK(form->add_heads(b, stack, input));
+  if (form != nullptr) VKF_CHECK(form->add_heads(b, stack, shape, input));
   return add_sentence_embedding(b, facts_.sentence, taps, input);
 }
 

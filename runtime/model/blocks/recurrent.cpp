@@ -53,6 +53,32 @@ Result<Direction> add_side(ModelBuilder& b, const RecurrentEncoder& c, const std
 
 }  // namespace
 
+void add_cell_rows(WeightTable& table, CellKind cell, const CellRows& rows) {
+  const auto add = [&](const char* name, const char* kind, int64_t k) {
+    table.rows.push_back({.name = rows.to + name,
+                          .sources = {rows.from + ".weight_" + kind + rows.suffix},
+                          .biases = {rows.from + ".bias_" + kind + rows.suffix},
+                          .rows = gates_of(cell) * rows.width,
+                          .width = k});
+  };
+  add(".input", "ih", rows.input);
+  add(".state", "hh", rows.width);
+}
+
+void add_encoder_cells(WeightTable& table, const RecurrentEncoder& c, const std::string& from,
+                       int64_t input) {
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string layer = "encoder." + std::to_string(i);
+    CellRows rows{layer + ".forward", from, "_l" + std::to_string(i), i == 0 ? input : c.output(),
+                  c.width};
+    add_cell_rows(table, c.cell, rows);
+    if (c.directions == RecurrentEncoder::Directions::kForward) continue;
+    rows.to = layer + ".backward";
+    rows.suffix += "_reverse";
+    add_cell_rows(table, c.cell, rows);
+  }
+}
+
 void add_token_order(ForwardInputs& inputs) {
   const auto batch = static_cast<uint32_t>(inputs.shape.batch);
   const auto tokens = static_cast<uint32_t>(inputs.shape.source);

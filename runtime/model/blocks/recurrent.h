@@ -24,6 +24,21 @@ struct RecurrentEncoder {
   int64_t output() const { return sides() * width; }  // C
 };
 
+// Where the weights of a cell are, by torch's names. "<from>.weight_ih<suffix>" (G Hd, input) with
+// bias_ih becomes the rows "<to>.input", weight_hh (G Hd, width) with bias_hh "<to>.state".
+struct CellRows {
+  std::string to;      // "encoder.0.forward"
+  std::string from;    // "encoder"
+  std::string suffix;  // "_l0_reverse"
+  int64_t input = 0;   // features
+  int64_t width = 0;   // Hd
+};
+void add_cell_rows(WeightTable& table, CellKind cell, const CellRows& rows);
+// The rows of all layers and directions, from the module `from`, whose first layer reads `input`
+// features.
+void add_encoder_cells(WeightTable& table, const RecurrentEncoder& config, const std::string& from,
+                       int64_t input);
+
 struct RecurrentMemory {
   TensorId states = kNoTensor;    // (B, S, C), zeros at padding
   TensorId forward = kNoTensor;   // (B, He): the last layer's state after the last real token

@@ -66,6 +66,25 @@ static int show_zero_shot(vkf_task* task, vkf_error* error) {
   return ok;
 }
 
+static int show_named_entities(vkf_task* task, vkf_error* error) {
+  //! [vkf_task_zero_shot_entities]
+  // Finds what the program names in a text, by a GLiNER.
+  const char* const text = "Ada lived in Rome.";
+  const char* const labels[2] = {"person", "city"};
+  const vkf_entity_options options = {
+      .struct_size = sizeof options, .labels = labels, .label_count = 2, .threshold = 0.4};
+  vkf_findings* findings = NULL;
+  int ok = vkf_task_zero_shot_entities(task, &text, 1, &options, &findings, error) == VKF_OK;
+  for (size_t i = 0; ok && i < vkf_findings_count(findings, 0); ++i) {
+    vkf_finding found = {.struct_size = sizeof found};
+    ok = vkf_findings_get(findings, 0, i, &found, error) == VKF_OK;
+    if (ok) printf("%s: %s %.2f\n", found.label, found.text, found.score);
+  }
+  vkf_findings_free(findings);
+  //! [end]
+  return ok;
+}
+
 static int show_entities(vkf_task* task, vkf_error* error) {
   //! [vkf_task_finds_entities vkf_task_find_entities]
   // Finds names in a text, where the model labels tokens.
@@ -306,9 +325,9 @@ typedef struct text_subject {
 static int show_text_tasks(const c_setting* setting) {
   static const text_subject kSubjects[] = {
       {"labels", "classify", show_classifying}, {"zero-shot", "classify", show_zero_shot},
-      {"entities", "classify", show_entities},  {"embed", "embed", show_embedding},
-      {"rerank", "rerank", show_ranking},       {"answers", "answer", show_answering},
-      {"masks", "fill-mask", show_filling},
+      {"entities", "classify", show_entities},  {"named-entities", "classify", show_named_entities},
+      {"embed", "embed", show_embedding},       {"rerank", "rerank", show_ranking},
+      {"answers", "answer", show_answering},    {"masks", "fill-mask", show_filling},
   };
   int ok = 1;
   for (size_t i = 0; ok && i < sizeof kSubjects / sizeof kSubjects[0]; ++i) {
