@@ -26,6 +26,38 @@ layout(binding = 0) readonly buffer AFacts { uvec2 a_facts[]; };
 const uint kInvocations = kColumnLanes * kSlices;
 shared vec4 part[2u * kRows * kInvocations];
 
+// Of the rows and of the quads of columns of an invocation.
+uint a_row[kRows];
+vec4 low[kRows];
+vec4 high[kRows];
+ivec4 low_dots[kRows];
+ivec4 high_dots[kRows];
+
+// The products of a half of a block, and with the last one that shares scales the sums.
+void add_half(GroupPlace place, uint block, uint blocks, uint half_block) {
+  uvec4 x[kRows];
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    x[i] = a_words[(a_row[i] >> 2) + 2u * block + half_block];
+  }
+  [[unroll]] for (uint r = 0u; r < 4u; ++r) {
+    const WeightRun run = load_run(place, block, 4u * half_block + r);
+    const uvec4 w_low = packed_quad(run, 0u);
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) low_dots[i] += dots4(w_low, x[i][r]);
+    const uvec4 w_high = packed_quad(run, 1u);
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) high_dots[i] += dots4(w_high, x[i][r]);
+  }
+  if (half_block == 0u && !scales_by_half()) return;
+  // Read at the end, so that they take no registers before.
+  const BlockScales own = run_scales(load_scales(place, block), 4u * half_block);
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    const RowFacts row = row_facts(a_facts[(a_row[i] >> 1) + 4u * blocks + block]);
+    const int row_sum = sum_of_part(row, half_block);
+    low[i] = add_dots(low[i], low_dots[i], own.low, own.low_offset, row.scale, row_sum);
+    high[i] = add_dots(high[i], high_dots[i], own.high, own.high_offset, row.scale, row_sum);
+    low_dots[i] = high_dots[i] = ivec4(0);
+  }
+}
+
 void main() {
   const uint lane = gl_LocalInvocationID.x % kColumnLanes;
   // One slice: the same for all invocations, which loads of A then are as well.
@@ -34,9 +66,6 @@ void main() {
   const uint group0 = gl_WorkGroupID.y * kColumnLanes;
   const uint blocks = (p.k + kBlockSteps - 1u) / kBlockSteps;
   // Rows and groups beyond the matrix repeat the last one; nothing of theirs is stored.
-  uint a_row[kRows];
-  vec4 low[kRows];
-  vec4 high[kRows];
   [[unroll]] for (uint i = 0u; i < kRows; ++i) {
     a_row[i] = p.a_offset + min(row0 + i, p.m - 1u) * p.a_row_stride;
     low[i] = vec4(0.0);
@@ -44,32 +73,13 @@ void main() {
   }
   const GroupPlace place = place_of(group0 + lane);
   for (uint block = slice; block < blocks; block += kSlices) {
-    ivec4 low_dots[kRows], high_dots[kRows];
     [[unroll]] for (uint i = 0u; i < kRows; ++i) low_dots[i] = high_dots[i] = ivec4(0);
     // Compilers decide whether to unroll: where the loads of both halves move to the front,
-    // registers spill.
-    for (uint half_block = 0u; half_block < 2u; ++half_block) {
-      uvec4 x[kRows];
-      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        x[i] = a_words[(a_row[i] >> 2) + 2u * block + half_block];
-      }
-      [[unroll]] for (uint r = 0u; r < 4u; ++r) {
-        const WeightRun run = load_run(place, block, 4u * half_block + r);
-        const uvec4 w_low = packed_quad(run, 0u);
-        [[unroll]] for (uint i = 0u; i < kRows; ++i) low_dots[i] += dots4(w_low, x[i][r]);
-        const uvec4 w_high = packed_quad(run, 1u);
-        [[unroll]] for (uint i = 0u; i < kRows; ++i) high_dots[i] += dots4(w_high, x[i][r]);
-      }
-      if (half_block == 0u && !scales_by_half()) continue;
-      // Read at the end, so that they take no registers before.
-      const BlockScales own = run_scales(load_scales(place, block), 4u * half_block);
-      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        const RowFacts row = row_facts(a_facts[(a_row[i] >> 1) + 4u * blocks + block]);
-        const int row_sum = sum_of_part(row, half_block);
-        low[i] = add_dots(low[i], low_dots[i], own.low, own.low_offset, row.scale, row_sum);
-        high[i] = add_dots(high[i], high_dots[i], own.high, own.high_offset, row.scale, row_sum);
-        low_dots[i] = high_dots[i] = ivec4(0);
-      }
+    // registers spill. Scales and minima of both halves are too many registers anyway.
+    if (kFormat == kFormatQ2K) {
+      [[dont_unroll]] for (uint h = 0u; h < 2u; ++h) add_half(place, block, blocks, h);
+    } else {
+      for (uint h = 0u; h < 2u; ++h) add_half(place, block, blocks, h);
     }
   }
 

@@ -121,8 +121,7 @@ void main() {
 #endif
   // Rows and groups beyond the matrix repeat the last one; nothing of theirs is stored.
   uint a_row[kRows];
-  vec4 low[kRows];
-  vec4 high[kRows];
+  vec4 low[kRows], high[kRows];
   [[unroll]] for (uint i = 0u; i < kRows; ++i) {
     a_row[i] =
         p.a_offset + gl_WorkGroupID.z * p.a_batch_stride + min(row0 + i, p.m - 1u) * p.a_row_stride;
@@ -134,8 +133,10 @@ void main() {
 #if VKF_BLOCKS
   const GroupPlace place = place_of(group0 + lane);
   for (uint block = slice; block * kBlockSteps < p.k; block += kSlices) {
-    const BlockScales scales = load_scales(place, block);
+    BlockScales own;  // of a half where they differ: both would spill where registers are few
+    if (!scales_by_half()) own = run_scales(load_scales(place, block), 0u);
     for (uint first = 0u; first < 8u && block * kBlockSteps + 4u * first < p.k; first += kAhead) {
+      if (scales_by_half() && first % 4u == 0u) own = run_scales(load_scales(place, block), first);
       WeightRun words[kAhead];
       vec4 x[kAhead * kRows];
       [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
@@ -150,7 +151,6 @@ void main() {
       }
       [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
         if (t > 0u && block * kBlockSteps + 4u * (first + t) >= p.k) continue;
-        const BlockScales own = run_scales(scales, first + t);
         [[unroll]] for (uint s = 0u; s < 4u; ++s) {
           vec4 w_low, w_high;
           weights_of(words[t], own, s, w_low, w_high);

@@ -104,15 +104,15 @@ float load_b_at(uint base, uint k, uint column) {
 }
 #endif
 
-// Elements k..k+3 of the row of A that begins at `row`. From `end` on they are zeros that were
-// never loaded: memory there may hold a NaN.
-vec4 load_a(uint row, uint k, uint end) {
-  if ((kWide & kWideA) != 0u && ((kWide & kWholeSteps) != 0u || k + 4u <= end)) {
-    return a4[(row >> 2) + (k >> 2)];
+// Elements k + a_k ... k + a_k + 3 of a row of A whose element a_k is at `start`: one register in
+// place of two. From `end` on they are zeros that were never loaded: memory there may hold a NaN.
+vec4 load_a(uint start, uint k, uint a_k, uint end) {
+  if ((kWide & kWideA) != 0u && ((kWide & kWholeSteps) != 0u || k + a_k + 4u <= end)) {
+    return a4[(start + k) >> 2];
   }
   vec4 v = vec4(0.0);
   [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-    if (k + e < end) v[e] = a[row + (k + e) * p.a_col_stride];
+    if (k + a_k + e < end) v[e] = a[start + (k + e) * p.a_col_stride];
   }
   return v;
 }
@@ -248,6 +248,7 @@ void main() {
   const uint column0 = gl_WorkGroupID.x * kBlock % kPanelColumns;
   first_place = e.order + list[3u * gl_WorkGroupID.y + 1u];
   p.m = list[3u * gl_WorkGroupID.y + 2u];
+  p.b_batch_stride = p.y_batch_stride = 0u;  // one batch, whose number then takes no register
   if (p.m == 0u) return;
 #else
   const uint row0 = gl_WorkGroupID.y * kBlock;
@@ -255,33 +256,33 @@ void main() {
 #endif
   const uint batch = gl_WorkGroupID.z / kParts;
   const uint part_steps = ((p.k + kDepth - 1u) / kDepth + kParts - 1u) / kParts * kDepth;
-  const uint begin = min(gl_WorkGroupID.z % kParts * part_steps, p.k);
-  const uint end = min(begin + part_steps, p.k);
+  const uint begin = kParts == 1u ? 0u : min(gl_WorkGroupID.z % kParts * part_steps, p.k);
+  const uint end = kParts == 1u ? p.k : min(begin + part_steps, p.k);
   // What this invocation loads: a row of A and where in kDepth, a step of K and columns of B. Both
   // lie at `lane` in their blocks but where neighbors go along the other axis.
   const uint a_row = kAlongM != 0u ? lane % kBlock : lane / 2u;
   const uint a_k = 4u * (kAlongM != 0u ? lane / kBlock : lane % 2u);
   const uint b_column = 4u * (kAlongK != 0u ? lane / kDepth : lane % (kBlock / 4u));
   const uint b_k = kAlongK != 0u ? lane % kDepth : lane / (kBlock / 4u);
-  const uint a_place = 2u * a_row + a_k / 4u;
-  const uint b_place = b_k * (kBlock / 4u) + b_column / 4u;
-  const uint a_at = a_start(batch, row0 + a_row);
+  const uint a_place = kAlongM != 0u ? 2u * a_row + a_k / 4u : lane;
+  const uint b_place = kAlongK != 0u ? b_k * (kBlock / 4u) + b_column / 4u : lane;
+  const uint a_at = a_start(batch, row0 + a_row) + a_k * p.a_col_stride;
   const uint b_base = p.b_offset + batch * p.b_batch_stride;
   const uint b_at = b_start(b_base, column0 + b_column);
 
   [[unroll]] for (uint i = 0u; i < kTileM * kQuads; ++i) sum[i] = vec4(0.0);
-  vec4 next_a = load_a(a_at, begin + a_k, end);
+  vec4 next_a = load_a(a_at, begin, a_k, end);
   vec4 next_b = load_b(b_base, b_at, column0 + b_column, begin + b_k, end);
 #if VKF_FP16
   if (lane == 0u) wide_round = uvec4(0u);
   barrier();
 #endif
-  uint half_block = 0u;
   for (uint k0 = begin; k0 < end; k0 += kDepth) {
+    const uint half_block = k0 / kDepth % 2u * kInvocations;
     store_factors(half_block, a_place, next_a, b_place, next_b, k0 / kDepth + 1u);
     barrier();  // one a round: a writer of this half has passed the barrier of the other
     if (k0 + kDepth < end) {
-      next_a = load_a(a_at, k0 + kDepth + a_k, end);
+      next_a = load_a(a_at, k0 + kDepth, a_k, end);
       next_b = load_b(b_base, b_at, column0 + b_column, k0 + kDepth + b_k, end);
     }
     multiply(half_block, lane_m, lane_n);
@@ -290,7 +291,6 @@ void main() {
       add_wide(batch, row0 + lane_m, column0 + 4u * lane_n, k0, end);
     }
 #endif
-    half_block ^= kInvocations;
   }
   [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
     const uint column = column0 + 4u * (q * kLanesN + lane_n);

@@ -16,6 +16,13 @@ constexpr GpuTraits kOf64Registers{.matmul_block = 32,
                                    .matmul_dot_rows = 1,
                                    .matmul_dot_rows_of_16 = 1,
                                    .attention_queries = 1};
+constexpr GpuTraits kOfBroadcom{.matmul_block = 32,
+                                .matmul_packed_block = 32,
+                                .matmul_rows = 1,
+                                .matmul_packed_rows = 1,
+                                .matmul_dot_rows = 1,
+                                .matmul_dot_rows_of_16 = 1,
+                                .attention_queries = 1};
 constexpr GpuTraits kOfApple{
     .matmul_block = 64, .matmul_dot_rows = 2, .matmul_dot_rows_of_16 = 2, .attention_queries = 2};
 constexpr std::string_view kWhyApple =
@@ -58,7 +65,9 @@ constexpr GpuTraitsRow kRows[] = {
      "4 rows of integer products spill 105"},
     {kArm, "", kOf64Registers,
      "64 registers of an invocation: blocks of 64 spill, and 2 rows of packed weights 40"},
-    {kBroadcom, "", kOf64Registers, "64 registers of an invocation"},
+    {kBroadcom, "", kOfBroadcom,
+     "32 registers of an invocation: 2 rows spill 2 on V3D 7.1, and blocks of 32 spill 15, but "
+     "matmul_tiled has no smaller ones"},
     {kImagination, "", kOf64Registers, "unknown"},
 };
 

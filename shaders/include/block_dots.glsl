@@ -77,8 +77,6 @@ uvec4 packed_quad(WeightRun run, uint quad) {
   return values;
 }
 
-// Whether the halves of a block have scales of their own.
-bool scales_by_half() { return signed_parts() && kFormat != kFormatIq4Xs || kFormat == kFormatQ2K; }
 // Parts of a block whose products are added as integers, and runs of one.
 const uint kBlockRuns = kBlockSteps / kRunSteps;
 uint dot_parts() { return scales_by_half() ? 2u : 1u; }

@@ -22,7 +22,9 @@ struct QuadScales {
 QuadScales quad_scales(uint block, uint super, uint group, uint half_word, bool late) {
   QuadScales of;
   const uint first = block + scales_at();
-  const uint word = 4u * first + scale_words() * group;  // where the format has no minima apart
+  // Where the format has no minima apart. Of 3 words by 4 less 1: a loop holds no product then.
+  const uint word =
+      scale_words() == 3u ? 4u * (first + group) - group : 4u * first + scale_words() * group;
   if (kFormat == kFormatMxfp4) {
     of.scale = exponent_scales(block_word(word + half_word));
   } else if (scales_of_supers()) {
@@ -39,10 +41,10 @@ QuadScales quad_scales(uint block, uint super, uint group, uint half_word, bool 
       of.offset *= vec4(parts >> 4);
       return of;
     }
-    const uvec4 upper =
-        uvec4(block_word(word + 2u)) >> 16u * half_word + uvec4(0u, 4u, 8u, 12u) & 15u;
+    // Words are shifted before their parts are: four shifts that a loop holds are four registers.
+    const uint upper = block_word(word + 2u) >> 16u * half_word;
     of.scale *= vec4(parts & 63u);
-    of.offset *= vec4(parts >> 6 | upper << 2);
+    of.offset *= vec4(parts >> 6 | (uvec4(upper) >> uvec4(0u, 4u, 8u, 12u) & 15u) << 2);
     return of;
   }
   if (signed_parts()) of.scale *= signed_bytes(block_word(word + half_of_block + half_word));
@@ -70,17 +72,18 @@ vec4 block_quad(uint panel, uint k, uint column) {
     return of.scale * vec4(bitfieldExtract(ivec4(block_words(first + half_word)), int(8u * s), 8));
   }
   const uint columns = 8u * group + run;  // of words that lie by group and then by run
-  const uvec4 pairs = 8u * s + uvec4(0u, 2u, 4u, 6u);
-  uvec4 values = values_in_pairs()
-                     ? uvec4(block_word(4u * block + 2u * columns + half_word)) >> pairs & 3u
-                     : block_words(first) >> 16u * half_word + 4u * s & 15u;
+  const uvec4 pairs = uvec4(0u, 2u, 4u, 6u);
+  uvec4 values =
+      values_in_pairs()
+          ? uvec4(block_word(4u * block + 2u * columns + half_word) >> 8u * s) >> pairs & 3u
+          : block_words(first) >> 16u * half_word + 4u * s & 15u;
   const uint base = values_in_pairs() ? 2u : 4u;
   const uint high = 4u * (block + high_at()) + columns * high_words();
   if (high_words() == 1u) {
-    values |= (uvec4(block_word(high)) >> 8u * s + 4u * half_word + uvec4(0u, 1u, 2u, 3u) & 1u)
-              << base;
+    const uint bits = block_word(high) >> 8u * s + 4u * half_word;
+    values |= (uvec4(bits) >> uvec4(0u, 1u, 2u, 3u) & 1u) << base;
   } else if (high_words() == 2u) {
-    values |= (uvec4(block_word(high + half_word)) >> pairs & 3u) << base;
+    values |= (uvec4(block_word(high + half_word) >> 8u * s) >> pairs & 3u) << base;
   }
   if (kFormat == kFormatMxfp4 || values_in_table()) return of.scale * coded_values(values);
   return fma(vec4(ivec4(values)), of.scale, of.offset);

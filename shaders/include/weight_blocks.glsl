@@ -20,6 +20,8 @@ bool minima_of_supers() {
 bool signed_parts() {
   return kFormat == kFormatQ3K || kFormat == kFormatQ6K || kFormat == kFormatIq4Xs;
 }
+// Whether the halves of a block have scales of their own.
+bool scales_by_half() { return signed_parts() && kFormat != kFormatIq4Xs || kFormat == kFormatQ2K; }
 bool has_minima() {
   return kFormat == kFormatQ4M || kFormat == kFormatQ4_1 || kFormat == kFormatQ5_1;
 }

@@ -18,6 +18,7 @@ MODELS = [
     ("chat", "--picture", "prompts-smolvlm"),
     ("chat", "", "chat"),
     ("classify", "cat.jpg", "picture-texts"),
+    ("classify", "GLINER", "named-entities"),
     ("classify", "--label", "zero-shot"),
     ("classify", "", "labels"),
     ("depth", "", "depth"),
@@ -37,7 +38,7 @@ ANY_MODEL = "chat"  # generates texts and has a chat template
 
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
 
-MODEL_NAME = re.compile(r"DIR|MODEL|OTHER|CASE_DIR|tests/golden/opt-narrow|OWNER/NAME:.*|(?!(models|tests|samples|build)/)[\w-]+/[\w.-]+")
+MODEL_NAME = re.compile(r"DIR|GLINER|MODEL|OTHER|CASE_DIR|tests/golden/opt-narrow|OWNER/NAME:.*|(?!(models|tests|samples|build)/)[\w-]+/[\w.-]+")
 TEXTS = "attention\nentropy\n"
 LINES = "".join(json.dumps({"id": i, "text": text, "max_new_tokens": 4}) + "\n" for i, text in enumerate(["ROMEO:", "JULIET:"]))
 FILES = {
