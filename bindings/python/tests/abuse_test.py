@@ -122,7 +122,7 @@ class WrongTypes(Sentences):
                     _c.function(_c.handles[base]["free"])(room)
             _c.function("vkf_error_free")(error)
         self.assertEqual(nothing, {
-            "vkf_devices_list", "vkf_families_list", "vkf_operator_names", "vkf_picture_processor_create",
+            "vkf_devices_list", "vkf_families_list", "vkf_frames_create", "vkf_operator_names", "vkf_picture_processor_create",
             "vkf_sound_create", "vkf_source_memory", "vkf_stop_strings_create", "vkf_tensors_create"})
 
     def test_every_function_with_wrong_types(self):
