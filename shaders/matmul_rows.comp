@@ -56,6 +56,21 @@ layout(binding = 2) readonly buffer Routes { uint routes[]; };
 #endif
 
 const uint kInvocations = kColumnLanes * kSlices;
+#if VKF_BLOCKS
+// Whether the scales of one half are held at a time. Those of both, their minima and what
+// multiplies them spill where registers are few.
+const bool kScalesByHalf = kFormat == kFormatQ2K && kAhead == 1u;
+BlockScales begin_scales(GroupPlace place, uint block) {
+  BlockScales s;
+  if (!kScalesByHalf) s = load_scales(place, block);
+  if (!scales_by_half()) s = run_scales(s, 0u);
+  return s;
+}
+BlockScales own_scales(BlockScales s, uint run) {
+  if (scales_by_half() && !kScalesByHalf) return run_scales(s, run);
+  return s;
+}
+#endif
 shared vec4 part[2u * kRows * kInvocations];
 
 // Partial sums are added in two steps: kSums invocations add a share each, then every invocation
@@ -133,10 +148,9 @@ void main() {
 #if VKF_BLOCKS
   const GroupPlace place = place_of(group0 + lane);
   for (uint block = slice; block * kBlockSteps < p.k; block += kSlices) {
-    BlockScales own;  // of a half where they differ: both would spill where registers are few
-    if (!scales_by_half()) own = run_scales(load_scales(place, block), 0u);
+    BlockScales scales = begin_scales(place, block);
     for (uint first = 0u; first < 8u && block * kBlockSteps + 4u * first < p.k; first += kAhead) {
-      if (scales_by_half() && first % 4u == 0u) own = run_scales(load_scales(place, block), first);
+      if (kScalesByHalf && first % 4u == 0u) scales = run_scales(load_scales(place, block), first);
       WeightRun words[kAhead];
       vec4 x[kAhead * kRows];
       [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
@@ -151,6 +165,7 @@ void main() {
       }
       [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
         if (t > 0u && block * kBlockSteps + 4u * (first + t) >= p.k) continue;
+        const BlockScales own = own_scales(scales, first + t);
         [[unroll]] for (uint s = 0u; s < 4u; ++s) {
           vec4 w_low, w_high;
           weights_of(words[t], own, s, w_low, w_high);
