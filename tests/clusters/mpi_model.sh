@@ -38,14 +38,15 @@ for kind in "${!runs[@]}"; do
   done
 done
 
-# Layers that are divided give the same texts, and each process has its part of them.
+# Layers that are divided give the same texts, and each process has its part of them. Scores differ by the order of sums.
+same_texts() { cmp <(sed -E 's/"score":[^,}]*//' "$1") <(sed -E 's/"score":[^,}]*//' "$2"); }
 for kind in greedy beams; do
   read -ra extra <<<"${runs[$kind]}"
   rm -f alone.jsonl
   "$program" generate "$model" --input lines.txt --output alone.jsonl "${extra[@]}" --quiet
   ranks 2 "$program" generate "$model" --input lines.txt --output out.jsonl "${extra[@]}" --split tensors 2>log.txt ||
     { cat log.txt; fail "$kind with divided layers"; }
-  cmp alone.jsonl out.jsonl || fail "$kind with divided layers gives other texts"
+  same_texts alone.jsonl out.jsonl || fail "$kind with divided layers gives other texts"
   grep -q 'has part 2 of 2 of every layer' log.txt || { cat log.txt; fail "no plan of divided layers"; }
   rm out.jsonl
   echo "$kind, layers divided by 2 processes: the texts of one"
@@ -55,8 +56,9 @@ done
 read -ra extra <<<"${runs[greedy]}"
 ranks 2 "$program" generate "$model" --input lines.txt --output out.jsonl "${extra[@]}" --split fastest 2>log.txt ||
   { cat log.txt; fail "the faster of two splits"; }
-cmp alone.jsonl out.jsonl >/dev/null || { "$program" generate "$model" --input lines.txt --output greedy.jsonl "${extra[@]}" --quiet
-  cmp greedy.jsonl out.jsonl || fail "the faster of two splits gives other texts"; }
+rm -f alone.jsonl
+"$program" generate "$model" --input lines.txt --output alone.jsonl "${extra[@]}" --quiet
+same_texts alone.jsonl out.jsonl || fail "the faster of two splits gives other texts"
 grep -q 'estimated for a split by' log.txt || { cat log.txt; fail "no estimate of the other split"; }
 rm out.jsonl
 grep 'estimated' log.txt
