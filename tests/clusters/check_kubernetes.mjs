@@ -2,13 +2,16 @@
 // holds: node check_kubernetes.mjs FOLDER_OF_PACKAGES FILE...
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 
 const [folder, ...files] = process.argv.slice(2);
 const require = createRequire(folder + "/package.json");
 const yaml = require("js-yaml");
+// The package has modules alone, which a script of another folder finds by their path.
+const models = (version) => import(pathToFileURL(`${folder}/node_modules/kubernetes-models/${version}/index.js`));
 const kinds = {
-  "batch/v1 Job": require("kubernetes-models/batch/v1").Job,
-  "policy/v1 PodDisruptionBudget": require("kubernetes-models/policy/v1").PodDisruptionBudget,
+  "batch/v1 Job": (await models("batch/v1")).Job,
+  "policy/v1 PodDisruptionBudget": (await models("policy/v1")).PodDisruptionBudget,
 };
 
 // What is wrong with a manifest; empty: nothing.

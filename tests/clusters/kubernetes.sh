@@ -11,6 +11,6 @@ folder=$(readlink -f "$1")
 [ -d "$folder/node_modules/kubernetes-models" ] || (
   cd "$folder"
   echo '{"private":true}' >package.json
-  npm install --silent --no-audit --no-fund kubernetes-models@5 js-yaml@4 >npm.log 2>&1
+  npm install --silent --no-audit --no-fund kubernetes-models@5.1.0 js-yaml@4 >npm.log 2>&1
 ) || { echo "skipped: npm could not install kubernetes-models; see $folder/npm.log"; exit 77; }
 node "$here/check_kubernetes.mjs" "$folder" "$here"/../../samples/clusters/*.yaml
