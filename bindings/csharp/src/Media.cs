@@ -87,7 +87,7 @@ namespace Vkformer
             }
         }
 
-        private Audio(VkfSoundHandle handle) : base(handle) { }
+        internal Audio(VkfSoundHandle handle) : base(handle) { }
 
         /// <summary>Of a WAV file's bytes.</summary>
         public static Audio Decode(byte[] wav, int samplingRate = 0)
@@ -108,6 +108,13 @@ namespace Vkformer
             VkfSoundHandle made;
             Library.Check(Native.vkf_sound_resample(Handle, samplingRate, out made, Library.Error));
             return new Audio(made);
+        }
+
+        /// <summary>Writes a WAV file of 16-bit samples.</summary>
+        public void Save(string path)
+        {
+            Library.Check(Native.vkf_sound_save(Handle, Utf8.Needed(path, "path"), Library.Error));
+            GC.KeepAlive(this);
         }
 
         /// <summary>A copy of the samples.</summary>

@@ -56,6 +56,8 @@ namespace Vkformer
 
         internal delegate int Call(Arena arena, out VkfFindingsHandle findings);
 
+        internal T Take<T>(Func<T> work) { return turn.Take(work); }
+
         internal Finding[][] Find(Call call, Caught caught = null)
         {
             return turn.Take(() =>
@@ -277,6 +279,102 @@ namespace Vkformer
         {
             return Find((Arena arena, out VkfFindingsHandle found) => Native.vkf_task_detect(
                 Handle, arena.Handles(Handles(images)), (UIntPtr)images.Count, threshold, top, out found, Library.Error));
+        }
+    }
+
+    /// <summary>How far or near each pixel of an image is.</summary>
+    public sealed unsafe class DepthEstimator : ModelTask
+    {
+        public DepthEstimator(Device device, string directory, TaskOptions options = null) : base(device, directory, "depth", options) { }
+
+        /// <summary>"depth" (height, width): of a relative model the larger, the nearer.</summary>
+        public Tensors Estimate(Image image)
+        {
+            if (image == null) throw new ArgumentNullException("image");
+            return Take(() =>
+            {
+                VkfTensorsHandle made;
+                Library.Check(Native.vkf_task_depth(Handle, image.Handle, out made, Library.Error));
+                GC.KeepAlive(image);
+                return new Tensors(made);
+            });
+        }
+    }
+
+    /// <summary>What one mask is wanted of: points, a box, or both, in pixels.</summary>
+    public sealed class MaskPrompt
+    {
+        /// <summary>(x, y) of what is wanted.</summary>
+        public IReadOnlyList<double[]> Points { get; set; }
+        /// <summary>(x, y) of what is not wanted.</summary>
+        public IReadOnlyList<double[]> Outside { get; set; }
+        /// <summary>Left, top, right and bottom; null: none.</summary>
+        public double[] Box { get; set; }
+    }
+
+    /// <summary>Masks of things in images.</summary>
+    public sealed unsafe class Segmenter : ModelTask
+    {
+        public Segmenter(Device device, string directory, TaskOptions options = null) : base(device, directory, "segment", options) { }
+
+        /// <summary>"masks" (prompts, masks, height, width), bytes of which 1 is inside, and "scores" (prompts, masks). Of each
+        /// prompt the `top` best (0: all), best first.</summary>
+        public Tensors Segment(Image image, IReadOnlyList<MaskPrompt> prompts, int top = 0)
+        {
+            if (image == null) throw new ArgumentNullException("image");
+            if (prompts == null) throw new ArgumentNullException("prompts");
+            return Take(() =>
+            {
+                using (var arena = new Arena())
+                {
+                    var rows = new vkf_mask_prompt[Math.Max(prompts.Count, 1)];
+                    for (int i = 0; i < prompts.Count; ++i)
+                    {
+                        vkf_prompt_point[] points = Places(prompts[i].Points, 0).Concat(Places(prompts[i].Outside, 1)).ToArray();
+                        double[] box = prompts[i].Box;
+                        if (box != null && box.Length != 4) throw new ArgumentException("The box has " + box.Length + " numbers; give left, top, right and bottom.");
+                        rows[i].points = (vkf_prompt_point*)arena.Pin(points);
+                        rows[i].point_count = (UIntPtr)points.Length;
+                        if (box != null) rows[i].box = (double*)arena.Pin(box);
+                    }
+                    fixed (vkf_mask_prompt* first = rows)
+                    {
+                        VkfTensorsHandle made;
+                        Library.Check(Native.vkf_task_segment(Handle, image.Handle, first, (UIntPtr)prompts.Count, top, out made, Library.Error));
+                        GC.KeepAlive(image);
+                        return new Tensors(made);
+                    }
+                }
+            });
+        }
+
+        private static IEnumerable<vkf_prompt_point> Places(IReadOnlyList<double[]> points, int outside)
+        {
+            foreach (double[] point in points ?? new double[0][])
+            {
+                if (point == null || point.Length != 2) throw new ArgumentException("A point is not (x, y).");
+                yield return new vkf_prompt_point { x = point[0], y = point[1], outside = outside };
+            }
+        }
+    }
+
+    /// <summary>Texts spoken.</summary>
+    public sealed unsafe class Speaker : ModelTask
+    {
+        public Speaker(Device device, string directory, TaskOptions options = null) : base(device, directory, "speak", options) { }
+
+        public Audio Speak(string text, SpeakOptions options = null)
+        {
+            return Take(() =>
+            {
+                using (var arena = new Arena())
+                {
+                    VkfSoundHandle made;
+                    Library.Check(Native.vkf_task_speak(Handle, Utf8.Needed(text, "text"), arena.Put((options ?? new SpeakOptions()).Fill(arena)),
+                        out made, Library.Error));
+                    return new Audio(made);
+                }
+            });
         }
     }
 

@@ -407,6 +407,33 @@ internal static unsafe class Tests
             Finding best = detector.Detect(images, 0)[0][0];
             Check(best.Label == "dog" && Math.Abs(best.Box[0] - 9.509) < 0.01, best.Label + " at " + best.Box[0]);
         }
+        using (var estimator = new DepthEstimator(device, Task("depth")))
+        using (Tensors depth = estimator.Estimate(images[0]))
+            Check(depth.Floats("depth").Length == 500 && depth.Floats("depth").Any(one => one != 0), "depth");
+        using (var segmenter = new Segmenter(device, Task("segments")))
+        {
+            var prompt = new MaskPrompt { Points = new[] { new[] { 4.0, 5.5 } }, Outside = new[] { new[] { 1.0, 14.0 } } };
+            using (Tensors masks = segmenter.Segment(images[0], new[] { prompt }))
+            {
+                float[] scores = masks.Floats("scores");
+                Check(scores.Length > 1 && scores.SequenceEqual(scores.OrderByDescending(one => one)), "scores of masks");
+            }
+            Throws<ArgumentException>(() => segmenter.Segment(images[0], new[] { new MaskPrompt { Box = new[] { 1.0 } } }));
+            Fails(() => segmenter.Segment(images[0], new[] { new MaskPrompt() }));
+        }
+        using (var speaker = new Speaker(device, Task("speak")))
+        using (Audio slow = speaker.Speak("Hello, kind world!", new SpeakOptions { Seed = 7, SpeakingRate = 0.5, Noise = 0, DurationNoise = 0 }))
+        using (Audio fast = speaker.Speak("Hello, kind world!", new SpeakOptions { Seed = 7, SpeakingRate = 2, Noise = 0, DurationNoise = 0 }))
+        {
+            Check(fast.Count > 0 && fast.Count < slow.Count, "the rate of speech");
+            string path = Path.Combine(Path.GetTempPath(), "vkformer-said-" + Guid.NewGuid() + ".wav");
+            try
+            {
+                slow.Save(path);
+                using (var again = new Audio(path)) Same(again.Count, slow.Count, "samples of a saved file");
+            }
+            finally { File.Delete(path); }
+        }
         using (var generator = new Generator(device, Task("prompts-llava")))
         {
             Check(generator.ImagePlaceholder != null, "placeholder");

@@ -81,6 +81,18 @@ class Guest(unittest.TestCase):
             pass
         self.host.submit()
         self.assertEqual(sorted(session.finish()), sorted(rest))
+        session.start(inputs, buffers={name: (buffer, 256, size)})
+        self.host.begin()
+        session.record(self.host.commands, 1e6)
+        self.host.drop()
+        session.drop_recorded()
+        self.host.begin()
+        while session.record(self.host.commands, 1e6).progress == "running":
+            pass
+        self.host.submit()
+        self.assertEqual(sorted(session.finish()), sorted(rest))
+        found = numpy.frombuffer(content.raw[256:256 + size], "float32").reshape(whole[name].shape)
+        numpy.testing.assert_array_equal(found, whole[name])
         session.forget_buffers()
         for thing in (session, model):
             thing.close()

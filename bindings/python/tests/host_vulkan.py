@@ -139,6 +139,10 @@ class Host:
     def begin(self):
         self.call("vkBeginCommandBuffer", self.commands, byref(BeginInfo(42, None, 1)))
 
+    def drop(self):
+        """Ends the command buffer and never submits it."""
+        self.call("vkEndCommandBuffer", self.commands)
+
     def submit(self):
         self.call("vkEndCommandBuffer", self.commands)
         commands = (c_void_p * 1)(self.commands.value)

@@ -312,6 +312,22 @@ class Sessions(unittest.TestCase):
         frames.remove(failing)
         self.assertEqual(len(frames), 0)
 
+    def test_adapters_are_scaled_again(self):
+        folder = GOLDEN / "adapter-two"
+        model = vkformer.Model(folder / "base", DEVICE, adapters={folder / "first": 0.5, folder / "second": -1.25})
+        session = vkformer.Session(model)
+        settings = {"max_new_tokens": 6}
+        before = session.generate([[3, 9, 4]], **settings)[0][0]
+        model.set_adapter_scales([0, 0])
+        plain = session.generate([[3, 9, 4]], **settings)[0][0]
+        base = vkformer.Session(vkformer.Model(folder / "base", DEVICE)).generate([[3, 9, 4]], **settings)[0][0]
+        self.assertEqual((plain.ids, plain.score), (base.ids, base.score))
+        model.set_adapter_scales([0.5, -1.25])
+        again = session.generate([[3, 9, 4]], **settings)[0][0]
+        self.assertEqual((again.ids, again.score), (before.ids, before.score))
+        with self.assertRaises(vkformer.VkformerError):
+            model.set_adapter_scales([1])
+
     def test_adapters_of_requests(self):
         folder = GOLDEN / "adapter-two"
         model = vkformer.Model(folder / "base", DEVICE,

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Every task against the answers of Hugging Face's libraries."""
 import asyncio
+import tempfile
 import unittest
+from pathlib import Path
 
 import places
 from places import TASKS, expected
@@ -166,6 +168,50 @@ class Tasks(unittest.TestCase):
         for found, wanted in zip(model.transcribe(SOUNDS, words=True), right["found"]):
             self.assertEqual([w.text for w in found.words], [w["word"] for w in wanted["words"]])
             self.assertAlmostEqual(found.words[0].begin, wanted["words"][0]["begin"], delta=0.02)
+
+    def test_depth(self):
+        right, model = expected("depth"), load("depth")
+        for name, wanted in zip(right["pictures"], right["depths"]):
+            found = model.depth(TASKS / name)
+            self.assertEqual(found.size, len(wanted))
+            worst = max(abs(float(a) - b) for a, b in zip(found.ravel(), wanted))
+            self.assertLess(worst, 1e-3)
+
+    def test_segment(self):
+        right, model = expected("segments"), load("segments")
+        run = right["runs"][0]
+        prompts = [{"points": [p for p, label in zip(points, labels) if label],
+                    "outside": [p for p, label in zip(points, labels) if not label]}
+                   for points, labels in zip(run["points"], run["labels"])]
+        found = model.segment(TASKS / run["picture"], prompts)
+        for masks, scores in zip(found, run["scores"]):
+            self.assertEqual(masks.masks.shape[0], len(masks.scores))
+            for score, wanted in zip(masks.scores, sorted(scores, reverse=True)):
+                self.assertAlmostEqual(score, wanted, delta=1e-3)
+        one = model.segment(TASKS / run["picture"], {"points": [(4, 5.5)], "box": (1, 1, 12, 12)}, top=1)
+        self.assertEqual(one.masks.shape[0], 1)
+        self.assertLessEqual(int(one.masks.max()), 1)
+        for wrong, part in (({"point": [(1, 2)]}, '"points"'), ({"box": (1, 2)}, "four|left, top")):
+            with self.assertRaisesRegex(ValueError, part):
+                model.segment(TASKS / run["picture"], wrong)
+        with self.assertRaises(vkformer.VkformerError):
+            model.segment(TASKS / run["picture"], {})
+
+    def test_speak(self):
+        right, model = expected("speak"), load("speak")
+        text = right["texts"][0]["text"]
+        said = model.speak(text, seed=7)
+        self.assertGreater(len(said), 100)
+        self.assertEqual(list(said.samples), list(model.speak(text, seed=7).samples))
+        faster = model.speak(text, seed=7, speaking_rate=2, noise=0, duration_noise=0)
+        slower = model.speak(text, seed=7, speaking_rate=0.5, noise=0, duration_noise=0)
+        self.assertLess(len(faster), len(slower))
+        with tempfile.TemporaryDirectory() as folder:
+            said.save(Path(folder) / "said.wav")
+            again = vkformer.Audio(Path(folder) / "said.wav")
+        self.assertEqual((len(again), again.sampling_rate), (len(said), said.sampling_rate))
+        with self.assertRaisesRegex(TypeError, "speaking_rate"):
+            model.speak(text, speakng_rate=2)
 
     def test_chat(self):
         model = load("prompts-llava", truncate=True)

@@ -28,8 +28,8 @@ from .operators import (OperatorCosts, OperatorTensor, RecordedOperator, conform
 from .sessions import (Advance, Batch, BatchCounters, Counters, FrameEstimate, FrameProgress, FrameScheduler,
                        ImagePrompts, PassBuffer, Session, Update)
 from .streams import Stream
-from .tasks import (Answer, Chat, Detection, Entity, Filled, Generated, Label, Pipeline, Ranked, Task, Transcript, Word,
-                    load)
+from .tasks import (Answer, Chat, Detection, Entity, Filled, Generated, Label, Masks, Pipeline, Ranked, Task,
+                    Transcript, Word, load)
 from .tensors import Tensor, Tensors
 from .text import ChatTemplate, Constraint, DecodeStream, Encoding, Grammar, StopStrings, Tokenizer
 

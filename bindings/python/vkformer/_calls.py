@@ -371,7 +371,9 @@ _CHOICES = {
 _FLAGS = {"vkf_run_options": "VKF_RUN_", "vkf_encode_options": "VKF_ENCODE_", "vkf_answer_options": "VKF_ANSWER_",
           "vkf_entity_options": "VKF_ENTITY_"}
 _SETS = {"vkf_choice_options": "VKF_CHOICE_", "vkf_generate_options": "VKF_SET_", "vkf_text_options": "VKF_SET_",
-         "vkf_transcribe_options": "VKF_SET_"}
+         "vkf_transcribe_options": "VKF_SET_", "vkf_speak_options": "VKF_SPEAK_"}
+#: Fields whose bit has another name.
+_BIT_NAMES = {("vkf_speak_options", "speaking_rate"): "RATE"}
 _NO_BIT = {("vkf_text_options", "bad_words")}
 #: Words of the field for what the C interface calls otherwise.
 _ALIASES = {"vkf_choice_options": {"drawn": "sample", "do_sample": "sample"}, "vkf_batch_options": {"guesses": "draft_tokens"}}
@@ -398,7 +400,8 @@ def _bit(struct: str, field: str) -> int:
     prefix = _SETS.get(struct)
     if not prefix or (struct, field) in _NO_BIT:
         return 0
-    found = [c for c in _c.constants if c.startswith(prefix) and field.upper().startswith(c[len(prefix):])]
+    name = _BIT_NAMES.get((struct, field), field.upper())
+    found = [c for c in _c.constants if c.startswith(prefix) and name.startswith(c[len(prefix):])]
     return _c.constants[max(found, key=len)] if found else 0
 
 

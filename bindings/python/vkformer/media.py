@@ -157,6 +157,10 @@ class Audio(Handle):
         """The audio at another rate."""
         return Audio._of(make("vkf_sound_resample", self, sampling_rate))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a WAV file of 16-bit samples."""
+        call("vkf_sound_save", self, path)
+
     @property
     def samples(self) -> Any:
         """The samples, shown without a copy."""

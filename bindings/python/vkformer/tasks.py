@@ -14,7 +14,7 @@ from ._calls import (Handle, Keep, call, fill, get, make, plain, read, real, spl
 from .attention import AttentionMaps
 from .devices import Device, default_device
 from .errors import CancelledError, UnsupportedError
-from .media import AudioLike, Image, ImageLike, ImageProcessor, audio_of, handle_array, image_of
+from .media import Audio, AudioLike, Image, ImageLike, ImageProcessor, audio_of, handle_array, image_of
 from .models import Caught, Model, ModelInfo, Progress, Source, _info, model_options, source_of
 from .sessions import Session
 from .streams import Async, Stream
@@ -111,6 +111,14 @@ class Detection:
     box: tuple[float, float, float, float]
 
 
+@dataclass(frozen=True)
+class Masks:
+    """Masks of one prompt, best first: bytes (masks, height, width) of which 1 is inside, and their scores."""
+
+    masks: Any
+    scores: list[float]
+
+
 #: Gets (input, sequence, piece of text); False ends the text, an exception ends the call.
 OnText = Callable[[int, int, str], Union[bool, None]]
 
@@ -154,7 +162,7 @@ def _text_options(who: str, options: Mapping[str, Any], on_text: OnText | None, 
 
 class Task(Handle):
     """A model that is loaded for one task: "embed", "classify", "answer", "fill-mask", "generate",
-    "transcribe", "caption", "rerank" or "detect". load() loads these as they are needed.
+    "transcribe", "caption", "rerank", "detect", "depth", "segment" or "speak". load() loads these as they are needed.
 
     Options: batch, truncate, those of Model() and those of Session()."""
 
@@ -345,6 +353,49 @@ class Task(Handle):
             array = handle_array([image_of(i) for i in images], "vkf_picture", keep)
             found = _findings(make("vkf_task_detect", self, array, len(images), real(threshold, "threshold"), top))
         return [[_pick(Detection, row) for row in rows] for rows in found]
+
+    def depth(self, image: ImageLike) -> Any:
+        """How far or near each pixel is (height, width): of a relative model the larger, the nearer."""
+        return Tensors._of(make("vkf_task_depth", self, image_of(image)))["depth"]
+
+    def segment(self, image: ImageLike, prompts: Sequence[Mapping[str, Any]], top: int = 0) -> list[Masks]:
+        """The masks of each prompt, the best `top` (0: all). A prompt is a dict. Its "points" are (x, y) in pixels, "outside"
+        are points of what is not wanted, and "box" is (left, top, right, bottom). One of these is enough."""
+        with Keep() as keep:
+            array = _mask_prompts(prompts, keep)
+            found = Tensors._of(make("vkf_task_segment", self, image_of(image), array, len(prompts), top))
+        masks, scores = found["masks"], found.floats("scores")
+        return [Masks(masks[i], [float(score) for score in scores[i]]) for i in range(len(prompts))]
+
+    def speak(self, text: str, **options: Any) -> Audio:
+        """The text spoken. Options: speaking_rate, noise, duration_noise, speaker, seed, phonemes."""
+        with Keep() as keep:
+            made = fill("vkf_speak_options", options, keep, "speak()")
+            return Audio._of(make("vkf_task_speak", self, text, ctypes.byref(made)))
+
+
+def _mask_prompts(prompts: Sequence[Mapping[str, Any]], keep: Keep) -> Any:
+    """`const vkf_mask_prompt*` of dicts."""
+    array = (_c.types["vkf_mask_prompt"] * max(len(prompts), 1))()
+    keep.append(array)
+    for made, prompt in zip(array, prompts):
+        unknown = set(prompt) - {"points", "outside", "box"}
+        if unknown:
+            raise ValueError(f'[prompts] has "{unknown.pop()}"; use "points", "outside" and "box".')
+        places = [(x, y, 0) for x, y in prompt.get("points", ())] + [(x, y, 1) for x, y in prompt.get("outside", ())]
+        points = (_c.types["vkf_prompt_point"] * max(len(places), 1))()
+        for point, (x, y, outside) in zip(points, places):
+            point.x, point.y, point.outside = real(x, "points"), real(y, "points"), outside
+        keep.append(points)
+        made.points, made.point_count = points, len(places)
+        if prompt.get("box") is not None:
+            corners = [real(corner, "box") for corner in prompt["box"]]
+            if len(corners) != 4:
+                raise ValueError(f"[box] has {len(corners)} numbers; give left, top, right and bottom.")
+            box = (ctypes.c_double * 4)(*corners)
+            keep.append(box)
+            made.box = box
+    return array
 
 
 class Chat:
@@ -547,6 +598,20 @@ class Pipeline:
         """The objects of images."""
         found = self.task("detect").detect(images if isinstance(images, list) else [images], threshold, top)
         return found if isinstance(images, list) else found[0]
+
+    def depth(self, image: ImageLike) -> Any:
+        """How far or near each pixel is (height, width): of a relative model the larger, the nearer."""
+        return self.task("depth").depth(image)
+
+    def segment(self, image: ImageLike, prompts: Any, top: int = 0) -> Any:
+        """The masks of a prompt, or of each in a list; see Task.segment()."""
+        one = isinstance(prompts, Mapping)
+        found = self.task("segment").segment(image, [prompts] if one else prompts, top)
+        return found[0] if one else found
+
+    def speak(self, text: str, **options: Any) -> Audio:
+        """The text spoken; options as Task.speak() has them."""
+        return self.task("speak").speak(text, **options)
 
     def chat(self, system: str | None = None, **options: Any) -> Chat:
         """A conversation; options as Task.generate() has them."""
