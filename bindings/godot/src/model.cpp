@@ -179,28 +179,28 @@ std::string LoadedModel::small_files() const {
   return gd::system_path(folder);
 }
 
-bool LoadedModel::prompt_token(const std::string& wanted, int64_t& id) const {
-  for (size_t i = 0; i < info_.prompt_token_count; ++i) {
-    const char* found = nullptr;
-    if (vkf_description_get_prompt_token(description_.get(), i, &found, &id, nullptr) != VKF_OK) {
-      return false;
-    }
-    if (wanted == found || "<|" + wanted + "|>" == found) return true;
+std::vector<std::pair<std::string, int64_t>> LoadedModel::prompt_tokens() const {
+  std::vector<std::pair<std::string, int64_t>> tokens(info_.prompt_token_count);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const char* name = "";
+    vkf_description_get_prompt_token(description_.get(), i, &name, &tokens[i].second, nullptr);
+    tokens[i].first = name;
+  }
+  return tokens;
+}
+
+bool LoadedModel::prompt_token(const std::string& wanted, int64_t& found) const {
+  for (const auto& [name, id] : prompt_tokens()) {
+    found = id;
+    if (wanted == name || "<|" + wanted + "|>" == name) return true;
   }
   return false;
 }
 
 std::vector<std::pair<std::string, int64_t>> LoadedModel::languages() const {
   std::vector<std::pair<std::string, int64_t>> languages;
-  for (size_t i = 0; i < info_.prompt_token_count; ++i) {
-    const char* name = nullptr;
-    int64_t id = 0;
-    if (vkf_description_get_prompt_token(description_.get(), i, &name, &id, nullptr) != VKF_OK) {
-      continue;
-    }
-    const std::string token = name;
-    if (!token.starts_with("<|")) continue;
-    languages.emplace_back(token.substr(2, token.size() - 4), id);
+  for (const auto& [name, id] : prompt_tokens()) {
+    if (name.starts_with("<|")) languages.emplace_back(name.substr(2, name.size() - 4), id);
   }
   return languages;
 }

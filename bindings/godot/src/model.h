@@ -45,6 +45,7 @@ class LoadedModel {
   bool is_decoder() const { return std::string(info_.kind) == "decoder"; }
   const std::string& name() const { return settings_.directory; }
   // Ids of the tokens that a decoder can begin with, by name: "<|en|>".
+  std::vector<std::pair<std::string, int64_t>> prompt_tokens() const;
   bool prompt_token(const std::string& name, int64_t& id) const;
   // Languages that a speech model knows, such as "en", with their tokens.
   std::vector<std::pair<std::string, int64_t>> languages() const;

@@ -21,27 +21,6 @@ class SpeechJob : public TextJob {
  public:
   vkf_status start(vkf_session* session, vkf_error* error) override {
     if (!hears_language_) return TextJob::start(session, error);
-    auto defaults = sized<vkf_generate_options>();
-    if (const vkf_status status = vkf_session_generation_defaults(session, &defaults, error);
-        status != VKF_OK) {
-      return status;
-    }
-    // What the model says of itself, such as forced_decoder_ids, names a language already.
-    hears_language_ = defaults.decoder_prompt.count < 2;
-    if (!hears_language_) return TextJob::start(session, error);
-    const int64_t first = defaults.decoder_start;
-    const int64_t shape[] = {1, 1};
-    auto tensor = sized<vkf_tensor>();
-    tensor.dtype = VKF_I64;
-    tensor.shape = shape;
-    tensor.rank = 2;
-    tensor.data = &first;
-    tensor.bytes = sizeof first;
-    if (const vkf_status status =
-            vkf_tensors_set(heard_.get(), "decoder_input_ids", &tensor, error);
-        status != VKF_OK) {
-      return status;
-    }
     return vkf_session_start(session, heard_.get(), nullptr, error);
   }
 
@@ -66,7 +45,7 @@ class SpeechJob : public TextJob {
              " s, but this model hears at most " + std::to_string(most) +
              " s at once; pass stretches of at most that length.";
     }
-    if (std::string wrong = find_tokens(); !wrong.empty()) return wrong;
+    if (std::string wrong = make_prompt(); !wrong.empty()) return wrong;
     Sound sound;
     // `sound` has its handle at the end of this statement.
     if (vkf_sound_create(samples_.data(), samples_.size(), rate_, made(sound), error) != VKF_OK) {
@@ -75,48 +54,51 @@ class SpeechJob : public TextJob {
     if (vkf_log_mel_run(model().sounds(), sound.get(), made(inputs_), error) != VKF_OK) {
       return error.message();
     }
-    if (hears_language_ &&
-        vkf_log_mel_run(model().sounds(), sound.get(), made(heard_), error) != VKF_OK) {
+    if (!hears_language_) return "";
+    if (vkf_log_mel_run(model().sounds(), sound.get(), made(heard_), error) != VKF_OK) {
       return error.message();
     }
-    return "";
+    return set_ids(heard_, "decoder_input_ids", {prompt_ids_[0]});
   }
 
-  // Start, language, task, "no timestamps", as vkformer's own transcription has them.
   void change(vkf_generate_options& options) override {
-    const vkf_ids given = options.decoder_prompt;
-    if (asks_ || (multilingual_ && given.count < 2)) {
-      prompt_ids_ = {options.decoder_start, language_id_, task_id_};
-    } else if (given.count > 0) {
-      prompt_ids_.assign(given.ids, given.ids + given.count);
-    } else {
-      prompt_ids_ = {options.decoder_start};
-    }
-    int64_t plain = 0;
-    if (model().prompt_token("notimestamps", plain) && prompt_ids_.back() != plain) {
-      prompt_ids_.push_back(plain);
-    }
     options.decoder_prompt = {prompt_ids_.data(), prompt_ids_.size()};
   }
 
  private:
-  // The tokens of the language and the task; an error, or "".
-  std::string find_tokens() {
-    const std::vector<std::pair<std::string, int64_t>> languages = model().languages();
-    multilingual_ = !languages.empty();
-    asks_ = !language_.empty() || translate_;
-    const char* task = translate_ ? "translate" : "transcribe";
-    if ((asks_ || multilingual_) && !model().prompt_token(task, task_id_)) {
-      return std::string("[") + model().name() + "] has no token for the task \"" + task +
-             "\"; it is a model of one language. Leave [language] empty and [translate] off.";
+  // Start, language, task, "no timestamps", as vkformer's own transcription has them. The language
+  // is to be heard where nobody names one. An error, or "".
+  std::string make_prompt() {
+    Error error;
+    auto defaults = sized<vkf_generate_options>();
+    if (vkf_session_generation_defaults(seat->session.get(), &defaults, error) != VKF_OK) {
+      return error.message();
     }
-    if (language_.empty()) {
-      hears_language_ = multilingual_;
-    } else if (!model().prompt_token(language_, language_id_)) {
-      std::string known;
-      for (const auto& [name, id] : languages) known += (known.empty() ? "" : ", ") + name;
-      return "[language] is \"" + language_ + "\", but the model knows " +
-             (known.empty() ? "one language only; leave it empty." : known + ".");
+    const std::vector<std::pair<std::string, int64_t>> languages = model().languages();
+    const bool asks = !language_.empty() || translate_;
+    const vkf_ids given = defaults.decoder_prompt;
+    prompt_ids_ = {defaults.decoder_start};
+    if (!asks && (languages.empty() || given.count > 1)) {
+      if (given.count > 0) prompt_ids_.assign(given.ids, given.ids + given.count);
+    } else {
+      int64_t language = 0, task = 0;
+      const char* name = translate_ ? "translate" : "transcribe";
+      if (languages.empty() || !model().prompt_token(name, task)) {
+        return std::string("[") + model().name() + "] has no token for the task \"" + name +
+               "\" or for languages; it is a model of one language. Leave [language] empty and "
+               "[translate] off.";
+      }
+      hears_language_ = language_.empty();
+      if (!hears_language_ && !model().prompt_token(language_, language)) {
+        std::string known;
+        for (const auto& [each, id] : languages) known += (known.empty() ? "" : ", ") + each;
+        return "[language] is \"" + language_ + "\", but the model knows " + known + ".";
+      }
+      prompt_ids_.insert(prompt_ids_.end(), {language, task});
+    }
+    int64_t plain = 0;
+    if (model().prompt_token("notimestamps", plain) && prompt_ids_.back() != plain) {
+      prompt_ids_.push_back(plain);
     }
     return "";
   }
@@ -132,23 +114,19 @@ class SpeechJob : public TextJob {
       const auto at = static_cast<size_t>(id);
       if (at >= logits.size() || !(logits[at] > best)) continue;
       best = logits[at];
-      language_id_ = id;
+      prompt_ids_[1] = id;
     }
     hears_language_ = false;
     return VKF_OK;
   }
 
- private:
   std::vector<float> samples_;
   int rate_;
   std::string language_;
   bool translate_;
-  Tensors heard_;  // the same features, to hear the language by
-  bool multilingual_ = false;
-  bool asks_ = false;            // for a language or a task
+  Tensors heard_;                // the same features, to hear the language by
   bool hears_language_ = false;  // in a pass that comes first
   bool more_ = false;
-  int64_t language_id_ = 0, task_id_ = 0;
 };
 
 }  // namespace

@@ -42,9 +42,9 @@ TextJob::TextJob(std::string prompt, TextSettings settings, bool has_special_tok
       settings_(std::move(settings)),
       has_special_tokens_(has_special_tokens) {}
 
-std::string TextJob::set_ids(const char* name, const std::vector<int64_t>& ids) {
+std::string TextJob::set_ids(Tensors& inputs, const char* name, const std::vector<int64_t>& ids) {
   Error error;
-  if (!inputs_ && vkf_tensors_create(made(inputs_), error) != VKF_OK) return error.message();
+  if (!inputs && vkf_tensors_create(made(inputs), error) != VKF_OK) return error.message();
   const int64_t shape[] = {1, static_cast<int64_t>(ids.size())};
   auto tensor = sized<vkf_tensor>();
   tensor.dtype = VKF_I64;
@@ -52,7 +52,7 @@ std::string TextJob::set_ids(const char* name, const std::vector<int64_t>& ids) 
   tensor.rank = 2;
   tensor.data = ids.data();
   tensor.bytes = ids.size() * sizeof(int64_t);
-  if (vkf_tensors_set(inputs_.get(), name, &tensor, error) != VKF_OK) return error.message();
+  if (vkf_tensors_set(inputs.get(), name, &tensor, error) != VKF_OK) return error.message();
   return "";
 }
 
@@ -61,7 +61,7 @@ std::string TextJob::make_inputs() {
   const uint32_t flags = has_special_tokens_ ? VKF_ENCODE_NO_SPECIAL_TOKENS : 0;
   if (std::string error = encode(model(), prompt_, flags, prompt_ids_); !error.empty())
     return error;
-  return set_ids("input_ids", prompt_ids_);
+  return set_ids(inputs_, "input_ids", prompt_ids_);
 }
 
 std::string TextJob::prepare() {

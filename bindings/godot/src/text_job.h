@@ -45,7 +45,7 @@ class TextJob : public Job {
   virtual void change(vkf_generate_options&) {}
   // The text of one generation.
   virtual void done(const std::string& text, double score);
-  std::string set_ids(const char* name, const std::vector<int64_t>& ids);
+  static std::string set_ids(Tensors& inputs, const char* name, const std::vector<int64_t>& ids);
 
   const LoadedModel& model() const { return *seat->model; }
 

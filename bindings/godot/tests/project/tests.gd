@@ -103,6 +103,11 @@ func speech() -> void:
 		samples.append(sound.data.decode_s16(at) / 32768.0)
 	listener.transcribe(samples, sound.mix_rate)
 	check("samples are heard like their stream", (await listener.finished)[0] == result[0])
+	listener.translate = true
+	listener.transcribe_stream(sound)
+	result = await listener.finished
+	check("a translation as the program has it", result[0].strip_edges() == Expected.TRANSLATED.text.strip_edges(),
+			result[0].c_escape())
 	listener.queue_free()
 
 
