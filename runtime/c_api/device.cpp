@@ -199,32 +199,34 @@ void vkf_device_free(vkf_device* device) {
   delete device;
 }
 
-vkf_status vkf_device_group_create(const vkf_device* const* devices, size_t count,
-                                   const double* shares, int32_t lanes, vkf_device_group** group,
-                                   vkf_error* error) {
+namespace {
+vkf_status create_group(const vkf_device* const* devices, size_t count, const double* shares,
+                        int32_t lanes, GroupSplit split, vkf_device_group** group,
+                        vkf_error* error) {
   return make_handle(group, error, [&] {
-    DeviceGroupOptions options{.lanes = lanes};
+    DeviceGroupOptions options{.lanes = lanes, .split = split};
     if (shares != nullptr) options.shares.assign(shares, shares + count);
     return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
   });
+}
+}  // namespace
+
+vkf_status vkf_device_group_create(const vkf_device* const* devices, size_t count,
+                                   const double* shares, int32_t lanes, vkf_device_group** group,
+                                   vkf_error* error) {
+  return create_group(devices, count, shares, lanes, GroupSplit::kLayers, group, error);
 }
 
 vkf_status vkf_device_group_create_divided(const vkf_device* const* devices, size_t count,
                                            int32_t lanes, vkf_device_group** group,
                                            vkf_error* error) {
-  return make_handle(group, error, [&] {
-    const DeviceGroupOptions options{.lanes = lanes, .split = GroupSplit::kTensors};
-    return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
-  });
+  return create_group(devices, count, nullptr, lanes, GroupSplit::kTensors, group, error);
 }
 
 vkf_status vkf_device_group_create_fastest(const vkf_device* const* devices, size_t count,
                                            int32_t lanes, vkf_device_group** group,
                                            vkf_error* error) {
-  return make_handle(group, error, [&] {
-    const DeviceGroupOptions options{.lanes = lanes, .split = GroupSplit::kFastest};
-    return handle(vkf_device_group{take(DeviceGroup::create(copies_of(devices, count), options))});
-  });
+  return create_group(devices, count, nullptr, lanes, GroupSplit::kFastest, group, error);
 }
 
 void vkf_device_group_free(vkf_device_group* group) {

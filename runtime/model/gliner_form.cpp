@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/message.h"
+#include "model/blocks/padded_tokens.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
 #include "ops/activation.h"
@@ -18,11 +19,6 @@ namespace {
 constexpr uint32_t kZeroRow = ~0u;                // gather_rows gives zeros for it
 constexpr int64_t kMostSpans = int64_t{1} << 24;  // of a pass
 constexpr const char* kSpanModule = "span_rep_layer.span_rep_layer.";
-
-bool kept(const std::vector<uint32_t>& mask, int64_t tokens, int64_t row, int64_t token) {
-  const int64_t line = (tokens + 31) / 32;
-  return (mask[static_cast<size_t>(row * line + token / 32)] >> (token % 32) & 1u) != 0;
-}
 
 // linear, ReLU, linear, whose dropout between them has the number 2.
 void add_mlp_rows(WeightTable& table, const std::string& to, const std::string& from, int64_t width,
@@ -112,7 +108,7 @@ Status GlinerForm::read_words(const TensorMap& inputs, const ForwardInputs& read
     for (int64_t r = 0; r < words.batch; ++r) {
       int64_t next = 1;
       for (int64_t t = 0; t < words.tokens; ++t) {
-        if (kept(mask, words.tokens, r, t)) {
+        if (is_kept(mask, words.tokens, r, t)) {
           words.numbers[static_cast<size_t>(r * words.tokens + t)] = next++;
         }
       }

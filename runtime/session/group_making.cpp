@@ -46,16 +46,12 @@ Status check_options(size_t members, const DeviceGroupOptions& options) {
   return {};
 }
 
-Result<GroupMember> member_of_device(const std::shared_ptr<VulkanDevice>& device, size_t index,
-                                     const DeviceGroupOptions& options) {
+GroupMember member_of_device(const std::shared_ptr<VulkanDevice>& device, size_t index,
+                             const DeviceGroupOptions& options) {
   GroupMember member{.device = device, .name = device->info().name};
   member.memory = memory_left(*device);
   member.max_storage_range = device->caps().limits.max_storage_range;
-  if (!options.shares.empty()) {
-    member.share = options.shares[index];
-  } else {
-    VKF_ASSIGN(member.speed, measure_speed(device));
-  }
+  if (!options.shares.empty()) member.share = options.shares[index];
   return member;
 }
 
@@ -163,7 +159,10 @@ Result<std::shared_ptr<const DeviceGroupState>> make_group(
   VKF_CHECK(check_options(devices.size(), options));
   auto group = std::make_shared<DeviceGroupState>();
   for (size_t i = 0; i < devices.size(); ++i) {
-    VKF_ASSIGN(GroupMember member, member_of_device(devices[i], i, options));
+    GroupMember member = member_of_device(devices[i], i, options);
+    if (options.shares.empty() && options.split != GroupSplit::kTensors) {
+      VKF_ASSIGN(member.speed, measure_speed(devices[i]));
+    }
     group->members.push_back(std::move(member));
   }
   group->lanes = static_cast<uint32_t>(options.lanes);
@@ -180,7 +179,10 @@ Result<std::shared_ptr<const DeviceGroupState>> make_linked_group(
   VKF_CHECK(check_options(count, options));
   VKF_CHECK(check_same_version(*link));
   auto group = std::make_shared<DeviceGroupState>();
-  VKF_ASSIGN(GroupMember mine, member_of_device(own, link->own(), options));
+  GroupMember mine = member_of_device(own, link->own(), options);
+  if (options.shares.empty()) {
+    VKF_ASSIGN(mine.speed, measure_speed(own));
+  }
   MemberFacts own_facts{.speed = mine.speed,
                         .share = mine.share,
                         .memory = mine.memory,

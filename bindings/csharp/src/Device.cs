@@ -98,24 +98,25 @@ namespace Vkformer
         /// `lanes`: parts of a batch under way at once; 0: 1.</summary>
         public static DeviceGroup Divided(IReadOnlyList<Device> devices, int lanes = 0)
         {
-            if (devices == null) throw new ArgumentNullException("devices");
-            using (var arena = new Arena())
-            {
-                VkfDeviceGroupHandle made;
-                Library.Check(Native.vkf_device_group_create_divided(arena.Handles(devices.Select(one => one.Handle).ToArray()), (UIntPtr)devices.Count, lanes, out made, Library.Error));
-                return new DeviceGroup(made);
-            }
+            return Make(devices, lanes, Native.vkf_device_group_create_divided);
         }
 
         /// <summary>Of devices that have the layers or divide each, whatever takes less time a token by an estimate
         /// when a model is loaded. `lanes`: parts of a batch under way at once; 0: as suits.</summary>
         public static DeviceGroup Fastest(IReadOnlyList<Device> devices, int lanes = 0)
         {
+            return Make(devices, lanes, Native.vkf_device_group_create_fastest);
+        }
+
+        private delegate int Maker(IntPtr* devices, UIntPtr count, int lanes, out VkfDeviceGroupHandle made, VkfErrorHandle error);
+
+        private static DeviceGroup Make(IReadOnlyList<Device> devices, int lanes, Maker maker)
+        {
             if (devices == null) throw new ArgumentNullException("devices");
             using (var arena = new Arena())
             {
                 VkfDeviceGroupHandle made;
-                Library.Check(Native.vkf_device_group_create_fastest(arena.Handles(devices.Select(one => one.Handle).ToArray()), (UIntPtr)devices.Count, lanes, out made, Library.Error));
+                Library.Check(maker(arena.Handles(devices.Select(one => one.Handle).ToArray()), (UIntPtr)devices.Count, lanes, out made, Library.Error));
                 return new DeviceGroup(made);
             }
         }
