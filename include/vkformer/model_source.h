@@ -4,7 +4,11 @@
 // Threading: a plain handle; a reader's functions are called from the thread that loads.
 // Lifetime: a source is a shared handle and owns its description, not the bytes. The application
 // owns bytes in memory, and whatever a reader's functions refer to. They must stay valid until
-// loading has returned; the loaded model does not need them.
+// loading has returned; the loaded model does not need them. Only bytes in memory of a model with
+// ModelOptions::adapters must stay valid as long as the model, for set_adapter_scales.
+//
+// Names of ModelOptions::adapters and request_adapters are looked for among the files in memory or
+// of a reader first, then on disk.
 #pragma once
 
 #include <cstddef>

@@ -11,8 +11,6 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kConfigName = "adapter_config.json";
-constexpr const char* kWeightsName = "adapter_model.safetensors";
 constexpr const char* kPrefix = "base_model.model.";
 
 struct AdapterSettings {
@@ -115,16 +113,16 @@ Status check_adapter_module(const AdapterModule& module, const std::string& labe
 }
 
 Result<AdapterFiles> open_adapter(const FileStore& files) {
-  if (!files.has(kWeightsName)) {
-    return not_found(message({"Directory [", files.label(), "] has no [", kWeightsName,
+  if (!files.has(kAdapterWeightsName)) {
+    return not_found(message({"Directory [", files.label(), "] has no [", kAdapterWeightsName,
                               "]; give the directory of an adapter in PEFT's layout, whose weights "
                               "are safetensors, or a GGUF file of one."}));
   }
-  VKF_ASSIGN(const JsonConfig config, JsonConfig::load_from(files, kConfigName));
+  VKF_ASSIGN(const JsonConfig config, JsonConfig::load_from(files, kAdapterConfigName));
   VKF_ASSIGN(const AdapterSettings settings, read_settings(config));
-  VKF_ASSIGN(MappedFile bytes, files.open(kWeightsName));
+  VKF_ASSIGN(MappedFile bytes, files.open(kAdapterWeightsName));
   VKF_ASSIGN(SafetensorsFile opened, SafetensorsFile::parse(std::move(bytes)));
-  AdapterFiles adapter{.label = files.label_of(kWeightsName)};
+  AdapterFiles adapter{.label = files.label_of(kAdapterWeightsName)};
   const auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
   adapter.source = file;
   std::map<std::string, ModuleParts> modules;

@@ -20,6 +20,10 @@
 
 namespace vkformer {
 
+// The files of an adapter in PEFT's layout.
+inline constexpr const char* kAdapterConfigName = "adapter_config.json";
+inline constexpr const char* kAdapterWeightsName = "adapter_model.safetensors";
+
 // What an adapter does to one weight.
 struct AdapterModule {
   std::string module;      // "model.layers.0.self_attn.q_proj"

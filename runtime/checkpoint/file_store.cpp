@@ -69,6 +69,7 @@ class MemoryStore : public FileStore {
     }
     return found;
   }
+  const FileStore* host_files() const override { return this; }
   std::string label() const override { return name_; }
 
  private:
@@ -89,6 +90,7 @@ class ReaderStore : public FileStore {
   Result<std::vector<std::string>> safetensors_names() const override {
     return std::vector<std::string>();
   }
+  const FileStore* host_files() const override { return this; }
   std::string label() const override { return name_; }
 
  private:

@@ -54,6 +54,9 @@ class FileStore {
   }
   // Adapters to merge into the model whenever it is loaded.
   virtual std::vector<StoredAdapter> adapters() const { return {}; }
+  // The files that the host hands out itself, from memory or by its reader; null: they are on disk.
+  // An adapter is looked for among them before the file system (make_adapter_store).
+  virtual const FileStore* host_files() const { return nullptr; }
   // What stands for the store, or for a file of it, in messages.
   virtual std::string label() const = 0;
   std::string label_of(const std::string& name) const;

@@ -43,6 +43,30 @@ class AdapterFileStore : public FileStore {
   std::string path_;
 };
 
+// An adapter among the files that the host hands out: a folder there, or a GGUF file.
+class InnerAdapterStore : public FileStore {
+ public:
+  InnerAdapterStore(const FileStore& outer, std::string path)
+      : outer_(outer), path_(std::move(path)) {}
+
+  bool has(const std::string& name) const override {
+    return outer_.has(path_) ? name == kGgufAdapterName : outer_.has(inside(name));
+  }
+  Result<MappedFile> open(const std::string& name) const override {
+    return outer_.open(outer_.has(path_) && name == kGgufAdapterName ? path_ : inside(name));
+  }
+  Result<std::vector<std::string>> safetensors_names() const override {
+    return std::vector<std::string>();
+  }
+  std::string label() const override { return outer_.label_of(path_); }
+
+ private:
+  std::string inside(const std::string& name) const { return path_ + "/" + name; }
+
+  const FileStore& outer_;
+  std::string path_;
+};
+
 // The number that alpha over the rank of each matrix begins with; 0: no alpha, and no division.
 Result<double> read_alpha(const GgufFile& file) {
   VKF_ASSIGN(const std::string kind, file.get_string_or("general.type", "model"));
@@ -186,7 +210,12 @@ Result<AdapterFiles> open_adapter_for(const FileStore& model, const FileStore& f
   return read_gguf_adapter(model, std::move(bytes));
 }
 
-std::shared_ptr<const FileStore> make_adapter_store(const std::string& path) {
+std::shared_ptr<const FileStore> make_adapter_store(const FileStore& model,
+                                                    const std::string& path) {
+  if (const FileStore* files = model.host_files()) {
+    auto inner = std::make_shared<InnerAdapterStore>(*files, path);
+    if (inner->has(kGgufAdapterName) || inner->has(kAdapterWeightsName)) return inner;
+  }
   if (is_gguf_file(path)) return std::make_shared<AdapterFileStore>(path);
   return make_directory_store(path);
 }

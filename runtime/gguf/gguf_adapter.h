@@ -15,7 +15,9 @@ inline constexpr const char* kGgufAdapterName = "adapter.gguf";
 // adapter.gguf. An error names the file, and the key or tensor.
 Result<AdapterFiles> open_adapter_for(const FileStore& model, const FileStore& files);
 
-// The files of an adapter's path: a directory, or a GGUF file.
-std::shared_ptr<const FileStore> make_adapter_store(const std::string& path);
+// The files of an adapter's path: a directory, or a GGUF file. Where the host hands out the model's
+// files itself, the path is looked for among them first. The store does not outlive `model`.
+std::shared_ptr<const FileStore> make_adapter_store(const FileStore& model,
+                                                    const std::string& path);
 
 }  // namespace vkformer

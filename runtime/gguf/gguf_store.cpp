@@ -106,9 +106,10 @@ struct GgufContent {
 
 class GgufStore : public FileStore {
  public:
-  // `pack`: where the file lies, if that has its weights as GPUs read them; else null.
-  GgufStore(Result<std::vector<GgufFile>> files, std::string label,
-            std::shared_ptr<const FileStore> pack = nullptr);
+  // `store`: where the file lies, if that is another store; it may have the weights as GPUs read
+  // them.
+  GgufStore(Result<std::vector<GgufFile>> parts, std::string label,
+            std::shared_ptr<const FileStore> store = nullptr);
 
   bool has(const std::string& name) const override;
   Result<MappedFile> open(const std::string& name) const override;
@@ -116,36 +117,40 @@ class GgufStore : public FileStore {
     return std::vector<std::string>();
   }
   Result<std::shared_ptr<const StoredTensors>> tensors() const override;
+  const FileStore* host_files() const override {
+    return files_ == nullptr ? nullptr : files_->host_files();
+  }
   std::string label() const override { return label_; }
 
  private:
   Result<std::string> text_of(const std::string& name) const;
   bool in_pack(const std::string& name) const {
-    return pack_ != nullptr && (name == kDeviceWeightsIndex || name == kDeviceWeightsName);
+    return files_ != nullptr && (name == kDeviceWeightsIndex || name == kDeviceWeightsName) &&
+           files_->has(name);
   }
 
   std::string label_;
   std::optional<Error> error_;  // why there is no content
   std::shared_ptr<GgufContent> content_;
-  std::shared_ptr<const FileStore> pack_;
+  std::shared_ptr<const FileStore> files_;
 };
 
-GgufStore::GgufStore(Result<std::vector<GgufFile>> files, std::string label,
-                     std::shared_ptr<const FileStore> pack)
-    : label_(std::move(label)), pack_(std::move(pack)) {
-  if (!files) {
-    error_ = files.error();
+GgufStore::GgufStore(Result<std::vector<GgufFile>> parts, std::string label,
+                     std::shared_ptr<const FileStore> store)
+    : label_(std::move(label)), files_(std::move(store)) {
+  if (!parts) {
+    error_ = parts.error();
     return;
   }
   content_ = std::make_shared<GgufContent>();
-  content_->files = std::move(files).value();
+  content_->files = std::move(parts).value();
   content_->model = read_gguf_model(content_->parts());
 }
 
 bool GgufStore::has(const std::string& name) const {
   if (name == kConfig) return true;  // which says what is wrong
   if (content_ == nullptr) return false;
-  if (in_pack(name)) return pack_->has(name);
+  if (in_pack(name)) return true;
   if (name == kTokenizer || name == kTokenizerConfig) {
     return content_->files.front().has("tokenizer.ggml.model");
   }
@@ -173,7 +178,7 @@ Result<std::string> GgufStore::text_of(const std::string& name) const {
 }
 
 Result<MappedFile> GgufStore::open(const std::string& name) const {
-  if (in_pack(name)) return pack_->open(name);
+  if (in_pack(name)) return files_->open(name);
   VKF_ASSIGN(const std::string text, text_of(name));
   const auto bytes = std::as_bytes(std::span(text));
   return MappedFile::from_bytes({bytes.begin(), bytes.end()}, label_of(name));
@@ -209,8 +214,7 @@ std::shared_ptr<const FileStore> chosen_store(const std::shared_ptr<const FileSt
   if (!first) return std::make_shared<GgufStore>(first.error(), label);
   auto opened = open_parts(std::move(first).value(), kOnlyName,
                            [&](const std::string& part) { return files->open(part); });
-  return std::make_shared<GgufStore>(std::move(opened), label,
-                                     files->has(kDeviceWeightsIndex) ? files : nullptr);
+  return std::make_shared<GgufStore>(std::move(opened), label, files);
 }
 
 // A store that looks at its files when it is first asked for something, by the thread that loads.
@@ -228,6 +232,7 @@ class LazyStore : public FileStore {
     return store().tensors();
   }
   std::vector<StoredAdapter> adapters() const override { return store().adapters(); }
+  const FileStore* host_files() const override { return store().host_files(); }
   std::string label() const override { return store().label(); }
 
  private:

@@ -94,7 +94,8 @@ Result<std::vector<NamedAdapter>> open_request_adapters(
       return invalid_argument(message({"[request_adapters] Two adapters are called '", choice.name,
                                        "'; give each its own name."}));
     }
-    VKF_ASSIGN(AdapterFiles files, open_adapter_for(model, *make_adapter_store(choice.directory)));
+    VKF_ASSIGN(AdapterFiles files,
+               open_adapter_for(model, *make_adapter_store(model, choice.directory)));
     if (files.modules.empty() && files.replaced.empty()) {
       return invalid_file(message({"The adapter ", files.label, " changes nothing: it is empty."}));
     }
@@ -352,7 +353,8 @@ Result<std::vector<ScaledAdapter>> open_adapters(const FileStore& model,
     adapters.push_back({std::make_shared<const AdapterFiles>(std::move(files)), stored.scale});
   }
   for (const AdapterChoice& choice : choices) {
-    VKF_ASSIGN(AdapterFiles files, open_adapter_for(model, *make_adapter_store(choice.directory)));
+    VKF_ASSIGN(AdapterFiles files,
+               open_adapter_for(model, *make_adapter_store(model, choice.directory)));
     adapters.push_back({std::make_shared<const AdapterFiles>(std::move(files)), choice.scale});
   }
   return adapters;

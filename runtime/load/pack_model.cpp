@@ -94,11 +94,11 @@ Status add_directory(const std::string& directory, PackContents& contents) {
 Status add_adapters(const std::string& model, const std::vector<AdapterChoice>& choices,
                     PackContents& contents) {
   for (size_t i = 0; i < choices.size(); ++i) {
-    const auto store = make_adapter_store(choices[i].directory);
-    VKF_CHECK(open_adapter_for(*make_model_store(model), *store));
+    const auto files = make_model_store(model);
+    const auto store = make_adapter_store(*files, choices[i].directory);
+    VKF_CHECK(open_adapter_for(*files, *store));
     const std::string folder = "adapters/" + std::to_string(i);
-    for (const char* name :
-         {kGgufAdapterName, "adapter_config.json", "adapter_model.safetensors"}) {
+    for (const char* name : {kGgufAdapterName, kAdapterConfigName, kAdapterWeightsName}) {
       if (store->has(name)) VKF_CHECK(contents.add(*store, name, folder + "/" + name));
     }
     contents.adapters.emplace_back(folder, double{choices[i].scale});

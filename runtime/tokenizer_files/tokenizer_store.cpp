@@ -114,6 +114,7 @@ class TokenizerStore : public FileStore {
     return files_->tensors();
   }
   std::vector<StoredAdapter> adapters() const override { return files_->adapters(); }
+  const FileStore* host_files() const override { return files_->host_files(); }
   std::string label() const override { return files_->label(); }
 
  private:

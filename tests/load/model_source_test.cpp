@@ -19,6 +19,7 @@ namespace {
 std::map<std::string, std::string> files_of(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (!entry.is_regular_file()) continue;
     std::ifstream stream(entry.path(), std::ios::binary);
     files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(stream), {}};
   }
@@ -103,6 +104,42 @@ TEST_SUITE("model") {
       REQUIRE_FALSE(missed.ok());
       CHECK(missed.error().message.find("does not begin with VKFPACK1") != std::string::npos);
     }
+  }
+
+  TEST_CASE("adapters come from the files that the host hands out, or from disk") {
+    if (!have_test_device()) return;
+    const GoldenCase golden = golden_case("adapter-lora");
+    const auto files_with_adapters = [&] {
+      auto files = files_of(golden.path("base"));
+      for (const auto& [name, text] : files_of(golden.path("adapter")))
+        files["styles/" + name] = text;
+      files["style.gguf"] = files_of(golden.path("."))["adapter.gguf"];
+      return files;
+    }();
+    const auto load = [](const ModelSource& source, const std::string& adapter) {
+      return Model::load_from(*test_device(), source, {.adapters = {{adapter}}});
+    };
+    const auto direct = load(ModelSource::directory(golden.path("base")), golden.path("adapter"));
+    REQUIRE_MESSAGE(direct.ok(), direct.error().message);
+    const std::vector<std::byte> expected = logits_of(*direct, golden);
+    const auto plain = Model::load(*test_device(), golden.path("base"));
+    REQUIRE(plain.ok());
+    CHECK(logits_of(*plain, golden) != expected);
+    for (const ModelSource& source : {ModelSource::memory(spans_of(files_with_adapters)),
+                                      ModelSource::reader(reader_of(files_with_adapters))}) {
+      for (const std::string& adapter :
+           {std::string("styles"), std::string("style.gguf"), golden.path("adapter")}) {
+        CAPTURE(adapter);
+        const auto model = load(source, adapter);
+        REQUIRE_MESSAGE(model.ok(), model.error().message);
+        CHECK(logits_of(*model, golden) == expected);
+      }
+      const auto missed = load(source, "no_such_style");
+      REQUIRE_FALSE(missed.ok());
+      CHECK(missed.error().message.find("no_such_style") != std::string::npos);
+    }
+    // Files on disk have no folders of their own in this sense.
+    CHECK_FALSE(load(ModelSource::directory(golden.path("base")), "styles").ok());
   }
 
   TEST_CASE("loading reports its progress and can be cancelled") {

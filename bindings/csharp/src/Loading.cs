@@ -46,8 +46,7 @@ namespace Vkformer
         {
             VkfModelHandle model;
             Library.Check(Native.vkf_load_wait(Handle, out model, Library.Error));
-            GC.KeepAlive(source);
-            return new Model(model);
+            return new Model(model, source);
         }
 
         /// <summary>The same as a task; the token cancels loading.</summary>

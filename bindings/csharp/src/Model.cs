@@ -156,7 +156,7 @@ namespace Vkformer
         ~Source() { if (caught != null) caught.Dispose(); }
 
 
-        // The library refers to the bytes until a model is loaded; the collector frees them after that.
+        // The library refers to the bytes while a model is loaded, and models with adapters later. The collector frees them after that.
         private readonly Arena arena = new Arena();
 
         public Source(string directory)
@@ -193,6 +193,9 @@ namespace Vkformer
     /// <summary>A model on a device. It never changes: sessions on any threads may share one.</summary>
     public sealed unsafe class Model : NativeObject<VkfModelHandle>
     {
+        // Other scales of adapters are computed from the bytes that it was loaded from.
+        private readonly Source source;
+
         public Model(Device device, string directory, ModelOptions options = null, Func<ulong, ulong, bool> progress = null)
             : this(device, directory, null, options, progress) { }
 
@@ -220,10 +223,10 @@ namespace Vkformer
                 Library.Check(status);
                 Handle = made;
             }
-            GC.KeepAlive(source);
+            this.source = source;
         }
 
-        internal Model(VkfModelHandle handle) : base(handle) { }
+        internal Model(VkfModelHandle handle, Source source) : base(handle) { this.source = source; }
 
         /// <summary>The plan of a pass in words.</summary>
         public string Plan(PlanOptions options = null)
@@ -276,6 +279,7 @@ namespace Vkformer
             if (scales == null) throw new ArgumentNullException("scales");
             fixed (float* first = scales)
                 Library.Check(Native.vkf_model_set_adapter_scales(Handle, first, (UIntPtr)scales.Length, Library.Error));
+            GC.KeepAlive(source);
         }
     }
 

@@ -100,6 +100,7 @@ internal static unsafe class Tests
         Run("every function can be called", EveryFunction);
         Run("devices and models", Models);
         Run("adapters belong to requests", RequestAdapters);
+        Run("adapters come from memory", AdaptersFromMemory);
         Run("sessions", Sessions);
         Run("tasks", TaskResults);
         Run("images and audio", Media);
@@ -234,6 +235,30 @@ internal static unsafe class Tests
             Check(session.Generate(new[] { prompt }, chosen)[0][0].Ids.SequenceEqual(wanted[0][0].Ids), "adapters of a request");
             Fails(() => session.Generate(new[] { prompt }, new GenerateOptions { Adapters = new[] { "three" } }));
             Throws<ArgumentException>(() => session.Generate(new[] { prompt }, new GenerateOptions { Adapters = names, AdapterScales = new[] { 1f } }));
+        }
+    }
+
+    // Scales are set again from bytes that nothing but the model refers to.
+    private static void AdaptersFromMemory()
+    {
+        string folder = Path.Combine(source, "tests/golden/adapter-two");
+        var prompts = new[] { new long[] { 3, 9, 4 } };
+        Func<Model, Sequence> first = model => { using (var session = new Session(model)) return session.Generate(prompts, new GenerateOptions { MaxNewTokens = 6 })[0][0]; };
+        Func<Model> fromMemory = () =>
+        {
+            var files = Directory.GetFiles(Path.Combine(folder, "base")).ToDictionary(Path.GetFileName, File.ReadAllBytes);
+            foreach (string file in Directory.GetFiles(Path.Combine(folder, "first"))) files["style/" + Path.GetFileName(file)] = File.ReadAllBytes(file);
+            using (var memory = new Source(files)) return new Model(device, memory, new ModelOptions { Adapters = new[] { "style" }, AdapterScales = new[] { 0f } });
+        };
+        using (var expected = new Model(device, Path.Combine(folder, "base"), new ModelOptions { Adapters = new[] { Path.Combine(folder, "first") } }))
+        using (Model model = fromMemory())
+        {
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+            Sequence wanted = first(expected);
+            Check(first(model).Score != wanted.Score, "an adapter of scale 0");
+            model.SetAdapterScales(new[] { 1f });
+            Check(first(model).Score == wanted.Score, "an adapter from memory");
         }
     }
 

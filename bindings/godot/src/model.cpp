@@ -21,15 +21,24 @@ std::string joined(const std::string& folder, const std::string& name) {
   return folder.ends_with('/') ? folder + name : folder + "/" + name;
 }
 
-// The library reads the model's files by these.
-int file_size(void* folder, const char* name, uint64_t* size) {
-  const gd::File file(joined(*static_cast<std::string*>(folder), name));
+// The path in the project of a file that the library asks for. It is in the folder of the model or
+// of an adapter. The names of the latter begin with the path of the adapter.
+std::string path_of(const ModelSettings& settings, const std::string& name) {
+  for (const std::string& adapter : settings.adapters) {
+    if (name == adapter || name.starts_with(joined(adapter, ""))) return name;
+  }
+  return joined(settings.directory, name);
+}
+
+// The library reads the files of the model and of adapters by these.
+int file_size(void* settings, const char* name, uint64_t* size) {
+  const gd::File file(path_of(*static_cast<const ModelSettings*>(settings), name));
   if (!file.is_open()) return 0;
   *size = file.size();
   return 1;
 }
-int file_read(void* folder, const char* name, uint64_t offset, void* out, size_t bytes) {
-  gd::File file(joined(*static_cast<std::string*>(folder), name));
+int file_read(void* settings, const char* name, uint64_t offset, void* out, size_t bytes) {
+  gd::File file(path_of(*static_cast<const ModelSettings*>(settings), name));
   return file.is_open() && file.read(offset, out, bytes) ? 1 : 0;
 }
 
@@ -86,28 +95,16 @@ std::string LoadedModel::load_model() {
   std::string why;
   vkf_device* const device = Host::get().device(why);
   if (device == nullptr) return why;
-  std::string folder = settings_.directory;
   auto reader = sized<vkf_file_reader>();
   reader.size = file_size;
   reader.read = file_read;
-  reader.data = &folder;
+  reader.data = &settings_;
   Source source;
-  if (vkf_source_reader(&reader, folder.c_str(), made(source), error) != VKF_OK) {
+  if (vkf_source_reader(&reader, settings_.directory.c_str(), made(source), error) != VKF_OK) {
     return error.message();
   }
-  std::vector<std::string> adapters;
-  for (const std::string& adapter : settings_.adapters) {
-    const std::string path = gd::system_path(adapter);
-    if (path.empty()) {
-      return "[adapters] '" + adapter +
-             "' is no folder of the system; adapters are read from folders, not from a pack: put "
-             "it "
-             "beside the exported project or into user://.";
-    }
-    adapters.push_back(path);
-  }
-  std::vector<const char*> adapter_names;
-  for (const std::string& adapter : adapters) adapter_names.push_back(adapter.c_str());
+  std::vector<const char*> adapters;
+  for (const std::string& adapter : settings_.adapters) adapters.push_back(adapter.c_str());
   auto options = sized<vkf_model_options>();
   options.weights = kWeights[settings_.weights];
   options.precision = kPrecisions[settings_.precision];
@@ -117,11 +114,14 @@ std::string LoadedModel::load_model() {
     return model.unwanted_ || Host::get().stopping() ? 0 : 1;
   };
   options.progress_data = this;
-  options.adapters = adapter_names.data();
-  options.adapter_count = adapter_names.size();
-  if (settings_.adapter_scales.size() == adapter_names.size()) {
-    options.adapter_scales = settings_.adapter_scales.data();
+  options.adapters = adapters.data();
+  options.adapter_count = adapters.size();
+  const size_t scales = settings_.adapter_scales.size();
+  if (scales != 0 && scales != adapters.size()) {
+    return "[adapter_scales] has " + std::to_string(scales) + " numbers, but [adapters] has " +
+           std::to_string(adapters.size()) + "; give one for each adapter, or none.";
   }
+  if (scales != 0) options.adapter_scales = settings_.adapter_scales.data();
   if (vkf_model_load_from(device, source.get(), &options, made(model_), error) != VKF_OK) {
     return error.message();
   }
@@ -130,7 +130,7 @@ std::string LoadedModel::load_model() {
     return error.message();
   }
   if (vkf_description_get(description_.get(), &info_, error) != VKF_OK) return error.message();
-  const std::vector<uint8_t> json = gd::read_file(joined(folder, "config.json"));
+  const std::vector<uint8_t> json = gd::read_file(joined(settings_.directory, "config.json"));
   const gd::Variant config =
       gd::call_static("JSON", "parse_string", {std::string(json.begin(), json.end())});
   many_labels_ =

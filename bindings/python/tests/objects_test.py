@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every class of the package beneath load()."""
+import gc
 import json
 import math
 import tempfile
@@ -327,6 +328,23 @@ class Sessions(unittest.TestCase):
         self.assertEqual((again.ids, again.score), (before.ids, before.score))
         with self.assertRaises(vkformer.VkformerError):
             model.set_adapter_scales([1])
+
+    def test_adapters_from_memory_outlive_the_caller(self):
+        folder = GOLDEN / "adapter-lora"
+        files = {path.name: path.read_bytes() for path in (folder / "base").iterdir()}
+        files |= {"style/" + path.name: path.read_bytes() for path in (folder / "adapter").iterdir()}
+        on_disk = vkformer.Model(folder / "base", DEVICE, adapters=[folder / "adapter"])
+        ids = [[3, 9, 4]]
+        expected = vkformer.Session(on_disk).run({"input_ids": ids})["logits"].copy()
+        model = vkformer.Model(files, DEVICE, adapters=["style"])
+        loaded = vkformer.Load(files, DEVICE, adapters=["style"]).wait()
+        del files
+        gc.collect()
+        for one in (model, loaded):
+            one.set_adapter_scales([0])
+            self.assertFalse((vkformer.Session(one).run({"input_ids": ids})["logits"] == expected).all())
+            one.set_adapter_scales([1])
+            self.assertTrue((vkformer.Session(one).run({"input_ids": ids})["logits"] == expected).all())
 
     def test_adapters_of_requests(self):
         folder = GOLDEN / "adapter-two"

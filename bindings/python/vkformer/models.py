@@ -340,6 +340,8 @@ class Model(Handle):
                     self._adopt(make("vkf_model_load_from", device, source, ctypes.byref(made)))
                 except VkformerError as error:
                     raise error from source.failure
+                # Other scales of adapters are computed from the bytes that it was loaded from.
+                self._life.needs = (source,)  # type: ignore[attr-defined]
 
     @property
     def info(self) -> ModelInfo:
@@ -421,7 +423,9 @@ class Load(Handle):
     def wait(self) -> Model:
         """The model, or the exception that says why there is none."""
         with self._caught:
-            return Model._of(make("vkf_load_wait", self))
+            model = Model._of(make("vkf_load_wait", self))
+        model._life.needs = (self._source,)  # type: ignore[attr-defined]  # as of Model()
+        return model
 
 
 __all__ = ["ArrayLike", "Family", "FileReader", "Load", "MemoryNeeds", "Model", "ModelInfo", "Progress",

@@ -116,7 +116,8 @@ typedef struct vkf_model_options {
   // 1: the weights of a pack that has them as GPUs read them are copied, also where the device
   // could read the file's pages.
   uint32_t copy_weights;
-  // LoRA or DoRA adapters, directories in PEFT's layout or GGUF files, and what multiplies each.
+  // LoRA or DoRA adapters, directories in PEFT's layout or GGUF files, and what multiplies each. Of
+  // a model in memory or from a reader, they are looked for among its files before the disk.
   const char* const* adapters;  // adapter_count of them
   const float* adapter_scales;  // likewise, or null: 1
   size_t adapter_count;

@@ -35,7 +35,8 @@ VKFORMER_API vkf_status vkf_source_directory(const char* path, vkf_source** sour
 // 0 where the file is nothing else. The file must stay as it is until loading has returned. [any]
 VKFORMER_API vkf_status vkf_source_pack(const char* path, uint64_t offset, vkf_source** source,
                                         vkf_error* error);
-// Files in memory, not copied; `name` stands for them in messages. [any]
+// Files in memory, not copied; `name` stands for them in messages. They must stay valid until
+// loading has returned; with vkf_model_options::adapters, as long as the model. [any]
 VKFORMER_API vkf_status vkf_source_memory(const vkf_file* files, size_t count, const char* name,
                                           vkf_source** source, vkf_error* error);
 // Files that the host reads. [any]

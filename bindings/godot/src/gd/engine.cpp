@@ -222,9 +222,19 @@ std::vector<std::string> Variant::as_strings() const {
 }
 
 std::vector<float> Variant::as_floats() const {
-  if (type() != GDEXTENSION_VARIANT_TYPE_PACKED_FLOAT32_ARRAY) return {};
+  const bool packed = type() == GDEXTENSION_VARIANT_TYPE_PACKED_FLOAT32_ARRAY;
+  // Scripts write [0.5], which is an Array of doubles.
+  const bool counted = packed || type() == GDEXTENSION_VARIANT_TYPE_ARRAY ||
+                       type() == GDEXTENSION_VARIANT_TYPE_PACKED_FLOAT64_ARRAY;
+  if (!counted) return {};
   std::vector<float> values(static_cast<size_t>(call("size").as_int()));
   if (values.empty()) return values;
+  if (!packed) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(call("get", {static_cast<int64_t>(i)}).as_double());
+    }
+    return values;
+  }
   GDExtensionTypePtr array = inside(*this, type());
   std::memcpy(values.data(), interface.packed_float32_array_operator_index_const(array, 0),
               values.size() * sizeof(float));

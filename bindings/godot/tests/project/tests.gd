@@ -18,6 +18,13 @@ func model(folder: String) -> VkfModel:
 	return made
 
 
+func styled(scale: float) -> VkfModel:
+	var made := model("shakespeare")
+	made.adapters = ["res://models/style"]
+	made.adapter_scales = [scale]
+	return made
+
+
 func node(made: Node, from: VkfModel) -> Node:
 	made.model = from
 	# What awaits an answer would never end, so the run ends here.
@@ -63,6 +70,15 @@ func texts() -> void:
 	writer.generate("ROMEO:\n")
 	result = await writer.finished
 	check("a story as the program writes it", result[0] == Expected.STORY, result[0].c_escape())
+	writer.model = styled(0.5)
+	writer.generate("ROMEO:\n")
+	result = await writer.finished
+	check("a story in an adapter's style", result[0] == Expected.STYLED and result[0] != Expected.STORY,
+			result[0].c_escape())
+	writer.model = styled(0.0)
+	writer.generate("ROMEO:\n")
+	result = await writer.finished
+	check("an adapter of scale 0 is left out", result[0] == Expected.STORY, result[0].c_escape())
 	writer.grammar = "root ::= (\"yes\" | \"no\")"
 	writer.generate("Shall I?")
 	result = await writer.finished
@@ -122,6 +138,14 @@ func errors() -> void:
 	lost.model = model("digits")
 	lost.generate("nothing")
 	check("a model without texts is an error", "tokenizer.json" in await lost.failed)
+	lost.model = model("shakespeare")
+	lost.model.adapters = ["res://models/no-style"]
+	lost.generate("nothing")
+	check("no adapter is an error", "no-style" in await lost.failed)
+	lost.model = styled(0.5)
+	lost.model.adapter_scales = PackedFloat32Array([0.5, 0.5])
+	lost.generate("nothing")
+	check("too many scales are an error", "adapter_scales" in await lost.failed)
 	lost.model = model("shakespeare")
 	lost.generate("")
 	check("an empty prompt is an error", "empty" in await lost.failed)
