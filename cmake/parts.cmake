@@ -32,7 +32,7 @@ endmacro()
 
 macro(vkformer_select_parts)
   vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/rerank api/detect api/segment api/depth api/transcriber api/speaker
-    c_api/tasks)
+    api/image_prompt_reader c_api/tasks)
   vkformer_part(GRAMMAR ROOMS grammar DOORS api/grammar c_api/grammar)
   vkformer_part(CHAT ROOMS chat DOORS api/chat c_api/chat)
   vkformer_part(IMAGE ROOMS image attention_view KEEP image/picture_processor image/picture_tables

@@ -6,8 +6,10 @@
 #include <vkformer/benchmark.h>
 #include <vkformer/chat.h>
 #include <vkformer/depth.h>
+#include <vkformer/embed.h>
 #include <vkformer/grammar.h>
 #include <vkformer/heat_map.h>
+#include <vkformer/image_prompt_reader.h>
 #include <vkformer/model_pack.h>
 #include <vkformer/operators.h>
 #include <vkformer/picture.h>
@@ -61,6 +63,12 @@ void check_absent_c(const char* name, const char* part, const Call& call) {
 void check_cpp(const Device& device, const ModelSource& source) {
   check_absent("Embedder::load", "TASKS", Embedder::load(device, source));
   check_absent("TextGenerator::load", "TASKS", TextGenerator::load(device, source));
+  const auto model = Model::load_from(device, source);
+  if (!model) {
+    fault("Model::load_from", model.error().message.c_str());
+  } else {
+    check_absent("ImagePromptReader::load", "TASKS", ImagePromptReader::load(*model, source));
+  }
   check_absent("Segmenter::load", "TASKS", Segmenter::load(device, source));
   check_absent("DepthEstimator::load", "TASKS", DepthEstimator::load(device, source));
   check_absent("render_depth_png", "TASKS", render_depth_png(DepthMap{}));

@@ -11,7 +11,7 @@ source=$(realpath "$1")
 full=$(realpath "$2")
 cxx=${3:-c++}
 build=$source/build/parts
-limit=${VKFORMER_PARTS_LIMIT:-3100000}  # bytes
+limit=${VKFORMER_PARTS_LIMIT:-3300000}  # bytes
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
