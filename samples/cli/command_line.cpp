@@ -208,12 +208,11 @@ DeviceGroupOptions group_options(const CommonOptions& common) {
 }  // namespace
 
 std::string device_of_rank(const CommonOptions& common) {
+  // Listing devices starts every driver, which commands without a device need not wait for.
+  if (!rank_link() || common.device.device != DeviceOptions().device) return common.device.device;
   const Result<std::vector<DeviceInfo>> devices = list_devices();
-  if (!rank_link() || !devices || common.device.device != DeviceOptions().device)
-    return common.device.device;
-  DeviceOptions best = common.device;
-  const Result<Device> device = Device::create(best);
-  if (!device) return common.device.device;
+  const Result<Device> device = Device::create(common.device);
+  if (!devices || !device) return common.device.device;
   std::vector<int> alike;
   for (const DeviceInfo& info : *devices) {
     if (info.kind == device->info().kind) alike.push_back(info.index);

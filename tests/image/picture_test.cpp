@@ -146,7 +146,7 @@ TEST_SUITE("cpu") {
     refuse_picture(std::string("RIFF\0\0\0\0WEBPVP8 ", 16), ErrorCode::kUnsupported, "WebP");
     refuse_picture(std::string("II*\0\0\0\0\0", 8), ErrorCode::kUnsupported, "TIFF");
     refuse_picture("BM", ErrorCode::kInvalidFile, "BMP");
-    refuse_picture(std::string("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\0\x10\0\0\0\x10", 26),
+    refuse_picture(std::string("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\0\x10\0\0\0\x10\0", 26),
                    ErrorCode::kInvalidFile, "in its header, after 26 bytes");
     refuse_picture("\xff\xd8\xff", ErrorCode::kInvalidFile, "JPEG");
     refuse_picture("\x89PNG\r\n\x1a\n", ErrorCode::kInvalidFile, "PNG");
