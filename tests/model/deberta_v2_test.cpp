@@ -62,6 +62,19 @@ TEST_SUITE("cpu") {
     CHECK(distance_row(plain, -5) == 0);
     CHECK(distance_row(plain, -600) == 0);
     // microsoft/deberta-v3-base: 256 buckets for 512 positions.
+    // Buckets whose formula divides by zero or has no logarithm: refused, and in the table all the
+    // same.
+    for (const DistanceRowsConfig& bad :
+         {DistanceRowsConfig{.span = 4, .buckets = 4, .farthest = 3},
+          DistanceRowsConfig{.span = 1, .buckets = 1, .farthest = 9},
+          DistanceRowsConfig{.span = 4, .buckets = 4, .farthest = 1}}) {
+      CHECK_FALSE(check_distance_rows(bad, 9).ok());
+      for (int64_t d = -9; d <= 9; ++d) {
+        CHECK(distance_row(bad, d) >= 0);
+        CHECK(distance_row(bad, d) < 2 * bad.span);
+      }
+    }
+
     const DistanceRowsConfig v3{.span = 256, .buckets = 256, .farthest = 512};
     for (int64_t d = -128; d <= 128; ++d) CHECK(distance_row(v3, d) == 256 + d);
     // 128 + ceil(127 ln(200 / 128) / ln(511 / 128)) = 128 + ceil(40.94)

@@ -32,7 +32,11 @@ int64_t distance_bucket(const DistanceRowsConfig& c, int64_t distance) {
   const auto half = static_cast<float>(mid);
   const float step =
       std::log(static_cast<float>(n) / half) / std::log(static_cast<float>(c.farthest - 1) / half);
-  const auto bucket = static_cast<int64_t>(std::ceil(step * static_cast<float>(mid - 1))) + mid;
+  const float above = std::ceil(step * static_cast<float>(mid - 1));
+  // What is no number, or none of an integer, comes of buckets that check_distance_rows refuses.
+  const auto most = static_cast<float>(c.span);
+  const int64_t bucket =
+      (above < most ? static_cast<int64_t>(std::max(above, -most)) : c.span) + mid;
   return distance < 0 ? -bucket : bucket;
 }
 
@@ -254,6 +258,7 @@ void DisentangledForm::add_rows(const std::string& prefix, WeightTable& table) c
 Result<StackRun::Attend> DisentangledForm::begin_pass(ModelBuilder& b, const StackConfig& stack,
                                                       const ForwardShape& shape, TensorId) const {
   if (!relates()) return StackRun::Attend();
+  VKF_CHECK(check_distance_rows(config_.rows, shape.source));
   VKF_ASSIGN(DistancePass pass, begin_distances(b, stack, config_, shape.source));
   return StackRun::Attend([pass](const LayerSite& site, TensorId, TensorId qkv) {
     return attend_disentangled(site, pass, qkv);
