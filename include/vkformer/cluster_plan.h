@@ -38,6 +38,8 @@ struct ClusterOptions {
   ClusterLink in_node, between_nodes;
   int64_t texts = 1;     // that a member computes in a step
   int64_t tokens = 512;  // that are kept of each text
+  // Tokens of the parts that a prompt is read in (DeviceGroupOptions::prompt_part); 0: one pass.
+  int64_t prompt_part = 64;
   // kAsStored: f32, since the files of the weights are not looked at.
   WeightFormat weights = WeightFormat::kAsStored;
 };
@@ -59,6 +61,9 @@ struct ClusterSplit {
   double tokens_per_second = 0;  // of all pipelines together
   double bubbles = 0;            // share of the time in which a device waits, 0 to 1
   double link_use = 0;           // share of the time in which the busiest link is in use, 0 to 1
+  // Of one prompt of `tokens` tokens that has a pipeline for itself, in parts of prompt_part.
+  double first_token_seconds = 0;    // until the token after it
+  double prompt_bubbles = 0;         // share of the prompt's time in which a device waits, 0 to 1
   std::vector<ClusterStage> stages;  // of the first pipeline
 };
 

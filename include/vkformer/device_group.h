@@ -50,6 +50,10 @@ struct DeviceGroupOptions {
   // Parts of a batch that are under way at once, so that members work at the same time, at most 64.
   // 0 means as many as members. It means one where layers are divided, for all members work on it.
   int lanes = 0;
+  // Tokens of the parts that Session::generate reads a longer prompt of a decoder in, at most 4080.
+  // While a member has a part at its layers, the one before it has the next part. 0: a prompt is
+  // one pass. A prompt is one pass, too, where layers are divided.
+  int prompt_part = 64;
   // kTensors: devices alike divide the heads and feed-forward columns of every layer evenly, and
   // add up twice a layer what each computed, in their order. Decoders without experts, recurrent
   // states, biases by distance and adapters of requests, in precision f32 and f16. What cannot be

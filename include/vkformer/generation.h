@@ -159,6 +159,10 @@ struct GenerationCounters {
   int64_t cache_bytes = 0;
   // Tokens of prompts whose keys an earlier call left (SessionOptions::prefix_reuse).
   int64_t reused_tokens = 0;
+  // Parts of prompts that a group has read (DeviceGroupOptions::prompt_part), and the rounds that
+  // they took. In a round all members with layers are at work, each on another part.
+  int64_t prompt_parts = 0;
+  int64_t prompt_rounds = 0;
   // Workgroups launched by each step, in order; recorded with steps_per_submit = 1 only.
   std::vector<int64_t> step_workgroups;
 };

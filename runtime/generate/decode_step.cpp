@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "generate/token_choice.h"
 #include "ops/step_advance.h"
@@ -12,6 +13,27 @@ namespace {
 
 // Group counts that the step itself computes for its next run.
 constexpr const char* kArgs = "args";
+// Those of a part of a prompt, which the host computes.
+constexpr const char* kPartArgs = "part_args";
+
+// The state of slots that feed these tokens of `items` items; positions are counted back from
+// `position`.
+std::vector<uint32_t> slot_state(std::span<const FedToken> fed, uint32_t items, uint32_t position) {
+  std::vector<uint32_t> state(VKF_STATE_WORDS);
+  state[0] = items;
+  state[1] = static_cast<uint32_t>(fed.size());
+  state[2] = position;
+  for (const FedToken& f : fed) {
+    state.push_back(f.row | ((position - f.position) << VKF_SLOT_ROW_BITS));
+  }
+  return state;
+}
+
+std::vector<uint32_t> slot_tokens(std::span<const FedToken> fed) {
+  std::vector<uint32_t> ids;
+  for (const FedToken& f : fed) ids.push_back(f.token);
+  return ids;
+}
 
 }  // namespace
 
@@ -31,7 +53,8 @@ Result<std::unique_ptr<DecodeStep>> DecodeStep::create(std::shared_ptr<const Loa
 }
 
 Status DecodeStep::plan() {
-  const HostAccess access = step_access(key_);
+  HostAccess access = step_access(key_);
+  if (key_.part > 0) access.writes.insert(access.writes.end(), {kPartState, kPartIds});
   const auto options = [&](const char* args) {
     RecordedGraphOptions made{.precision = model_->precision()};
     made.host = access;
@@ -42,7 +65,13 @@ Status DecodeStep::plan() {
   ModelBuilder prompt_builder(before_steps, model_->weights());
   ModelBuilder builder(step, model_->weights());
   std::vector<StageSource> sources;
-  if (wants_prompt_ == Prompt::kYes) {
+  if (wants_prompt_ == Prompt::kYes && key_.part > 0) {
+    VKF_CHECK(build_generation_part(prompt_builder, model_->family(), key_));
+    sources.push_back({.builder = &prompt_builder,
+                       .options = options(kPartArgs),
+                       .name = "part",
+                       .runs = StageSource::Runs::kParts});
+  } else if (wants_prompt_ == Prompt::kYes) {
     VKF_CHECK(build_generation_prompt(prompt_builder, model_->family(), key_.shape));
     if (!before_steps.nodes().empty()) sources.push_back({&prompt_builder, options(""), "prompt"});
   }
@@ -96,7 +125,24 @@ Status DecodeStep::write_adapters(uint32_t first, uint32_t count, std::span<cons
   return memory_.write(kAdapterScales, uint64_t{first} * scales.size(), words);
 }
 
+DecodeStep::StageSizes DecodeStep::sizes_of(const StagedGraph::Stage& stage) {
+  StageSizes sizes;
+  if (!stage.graph) return sizes;
+  for (const Dispatch& d : stage.graph->plan().dispatches) {
+    if (d.live_axis < 0) continue;
+    sizes.push_back({.groups = d.groups,
+                     .axis = static_cast<uint32_t>(d.live_axis),
+                     .slots_per_group = d.slots_per_group});
+  }
+  return sizes;
+}
+
 void DecodeStep::find_sizes() {
+  part_sizes_.clear();
+  if (key_.part > 0 && prompt_) {
+    for (const StagedGraph::Stage& stage : prompt_->stages())
+      part_sizes_.push_back(sizes_of(stage));
+  }
   const std::vector<StagedGraph::Stage>& stages = step_->stages();
   least_lines_ = key_.shape.capacity;
   sized_.assign(stages.size(), {});
@@ -118,15 +164,14 @@ void DecodeStep::find_sizes() {
       cache_bytes_ += static_cast<int64_t>(b.bytes);
       if (b.name.starts_with("self_kv.")) least_lines_ = std::min(least_lines_, b.shape[1]);
     }
+    size_t sized = 0;
     for (const Dispatch& d : plan.dispatches) {
       for (const BoundBuffer& b : d.bindings) {
-        if (cache[b.buffer] && b.access != Access::kRead) last_write = sized_[s].size();
+        if (cache[b.buffer] && b.access != Access::kRead) last_write = sized;
       }
-      if (d.live_axis < 0) continue;
-      sized_[s].push_back({.groups = d.groups,
-                           .axis = static_cast<uint32_t>(d.live_axis),
-                           .slots_per_group = d.slots_per_group});
+      sized += d.live_axis < 0 ? 0 : 1;
     }
+    sized_[s] = sizes_of(stages[s]);
   }
   for (size_t s = last_stage; s < stages.size(); ++s) {
     const size_t first = s == last_stage ? last_write + 1 : 0;
@@ -139,9 +184,10 @@ CacheReach DecodeStep::reach() const {
   return {.lines = least_lines_, .ahead = shape().ahead, .back = states ? shape().back : -1};
 }
 
-std::vector<uint32_t> DecodeStep::group_counts(size_t stage, uint32_t fed, uint32_t chosen) const {
+std::vector<uint32_t> DecodeStep::group_counts(const StageSizes& sizes, uint32_t fed,
+                                               uint32_t chosen) {
   std::vector<uint32_t> counts;
-  for (const Sized& s : sized_[stage]) {
+  for (const Sized& s : sizes) {
     const uint32_t slots = s.for_all ? fed : chosen;
     for (uint32_t axis = 0; axis < 3; ++axis) {
       const bool live = axis == s.axis;
@@ -153,27 +199,32 @@ std::vector<uint32_t> DecodeStep::group_counts(size_t stage, uint32_t fed, uint3
 
 Status DecodeStep::write_prompts(const GenerationInputs& inputs) {
   if (!prompt_) return {};
+  if (key_.part > 0) {
+    prompt_tokens_.clear();
+    for (size_t i = 0; i < inputs.prompts.size(); ++i) {
+      const auto row = static_cast<uint32_t>(static_cast<int64_t>(i) * shape().beams);
+      // The last one is a step's.
+      for (size_t t = 0; t + 1 < fed_at_once(inputs, i, shape()); ++t) {
+        prompt_tokens_.push_back({.row = row,
+                                  .position = static_cast<uint32_t>(t),
+                                  .token = static_cast<uint32_t>(inputs.prompts[i][t])});
+      }
+    }
+    return {};
+  }
   if (model_->family().prompt_tokens(key_.shape) == 0) return prompt_->feed(memory_, inputs.words);
   VKF_ASSIGN(const FeedWords words, prompt_words(model_->family(), key_.shape, inputs));
   return prompt_->feed(memory_, words);
 }
 
 Status DecodeStep::write_slots(std::span<const FedToken> fed, uint32_t items, uint32_t position) {
-  std::vector<uint32_t> state(VKF_STATE_WORDS), ids;
-  state[0] = items;
-  state[1] = static_cast<uint32_t>(fed.size());
-  state[2] = position;
-  for (const FedToken& f : fed) {
-    state.push_back(f.row | ((position - f.position) << VKF_SLOT_ROW_BITS));
-    ids.push_back(f.token);
-  }
-  VKF_CHECK(memory_.write("decode_state", 0, state));
-  return memory_.write("step_ids", 0, ids);
+  VKF_CHECK(memory_.write("decode_state", 0, slot_state(fed, items, position)));
+  return memory_.write("step_ids", 0, slot_tokens(fed));
 }
 
 Status DecodeStep::write_groups(uint32_t fed, uint32_t chosen) {
   for (size_t s = 0; s < sized_.size(); ++s) {
-    VKF_CHECK(memory_.write(step_->stages()[s].args, 0, group_counts(s, fed, chosen)));
+    VKF_CHECK(memory_.write(step_->stages()[s].args, 0, group_counts(sized_[s], fed, chosen)));
   }
   return {};
 }
@@ -183,7 +234,7 @@ Status DecodeStep::write_groups_and_table() {
   for (size_t s = 0; s < sized_.size(); ++s) {
     const StagedGraph::Stage& stage = step_->stages()[s];
     if (first_args_.size() == s) {
-      first_args_.push_back(group_counts(s, rows, rows));
+      first_args_.push_back(group_counts(sized_[s], rows, rows));
       if (stage.graph && stage.args == kArgs) {
         const std::vector<uint32_t> table = step_arg_table(stage.graph->plan());
         first_args_[s].insert(first_args_[s].end(), table.begin(), table.end());
@@ -203,10 +254,32 @@ Status DecodeStep::submit(Prompt prompt, RecordingPart part, int64_t times,
   return memory_.only().submit(ranges, reads);
 }
 
+Status DecodeStep::submit_parts() {
+  if (prompt_tokens_.empty()) return {};
+  const auto most = static_cast<size_t>(key_.part);
+  const size_t parts = (prompt_tokens_.size() + most - 1) / most;
+  const auto feed = [&](size_t part, size_t at) -> Status {
+    const size_t first = part * most;
+    const auto fed = std::span(std::as_const(prompt_tokens_))
+                         .subspan(first, std::min(most, prompt_tokens_.size() - first));
+    uint32_t position = 0;
+    for (const FedToken& f : fed) position = std::max(position, f.position);
+    const StagedGraph::Stage& stage = prompt_->stages()[at];
+    const auto count = static_cast<uint32_t>(fed.size());
+    VKF_CHECK(memory_.write_at(stage.member, kPartState, slot_state(fed, rows(), position)));
+    VKF_CHECK(memory_.write_at(stage.member, kPartIds, slot_tokens(fed)));
+    return memory_.write_at(stage.member, stage.args, group_counts(part_sizes_[at], count, count));
+  };
+  VKF_ASSIGN(const int64_t rounds, prompt_->submit_parts(memory_, parts, feed));
+  prompt_parts_.parts += static_cast<int64_t>(parts);
+  prompt_parts_.rounds += rounds;
+  return {};
+}
+
 Status DecodeStep::submit_stages(Prompt prompt, RecordingPart part, int64_t times,
                                  std::span<const TensorPart> reads) {
   if (prompt == Prompt::kYes && prompt_) {
-    VKF_CHECK(prompt_->submit(memory_, RecordingPart::kAll, {}));
+    VKF_CHECK(key_.part > 0 ? submit_parts() : prompt_->submit(memory_, RecordingPart::kAll, {}));
   }
   const bool host_feeds =
       key_.choice == GenerationKey::Choice::kSlots || key_.choice == GenerationKey::Choice::kHost;
@@ -221,7 +294,7 @@ Status DecodeStep::submit_stages(Prompt prompt, RecordingPart part, int64_t time
     if (live == 0) break;
     for (size_t s = 0; s < sized_.size(); ++s) {
       const std::string& args = step_->stages()[s].args;
-      if (args != kArgs) VKF_CHECK(memory_.write(args, 0, group_counts(s, live, live)));
+      if (args != kArgs) VKF_CHECK(memory_.write(args, 0, group_counts(sized_[s], live, live)));
     }
   }
   return {};

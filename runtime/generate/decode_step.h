@@ -46,7 +46,8 @@ class DecodeStep : public Preparation {
   Status record() override;
   Status finish() override;
 
-  // Feeds the prompt's pass; without one there is nothing to feed.
+  // Feeds the prompt's pass; without one there is nothing to feed. Of a prompt in parts
+  // (GenerationKey::part) the tokens are taken, which `submit` feeds part by part.
   Status write_prompts(const GenerationInputs& inputs);
   // Feeds the next step, whose slots are of `items` items and count their positions back from
   // `position`, which none exceeds.
@@ -68,6 +69,13 @@ class DecodeStep : public Preparation {
   // The same in slices: appends what there is of the prompt, then `times` whole steps.
   void add_units(Prompt prompt, int64_t times, SlicedPlan& plan);
 
+  // What `submit` did of prompts in parts so far.
+  struct PromptParts {
+    int64_t parts = 0;
+    int64_t rounds = 0;  // StagedGraph::submit_parts
+  };
+  const PromptParts& prompt_parts() const { return prompt_parts_; }
+
   // Workgroups of a step of `live_slots` live slots.
   int64_t workgroups(uint32_t live_slots) const;
   int64_t cache_bytes() const { return cache_bytes_; }
@@ -82,11 +90,14 @@ class DecodeStep : public Preparation {
     uint32_t slots_per_group = 1;
     bool for_all = true;  // false: only slots that a token is chosen for
   };
+  using StageSizes = std::vector<Sized>;
+  static StageSizes sizes_of(const StagedGraph::Stage& stage);
   void find_sizes();
-  std::vector<uint32_t> group_counts(size_t stage, uint32_t fed, uint32_t chosen) const;
+  static std::vector<uint32_t> group_counts(const StageSizes& sizes, uint32_t fed, uint32_t chosen);
   // Of a model that is split: step by step, for each member is told how many rows are still live.
   Status submit_stages(Prompt prompt, RecordingPart part, int64_t times,
                        std::span<const TensorPart> reads);
+  Status submit_parts();
 
   std::shared_ptr<const LoadedModel> model_;
   GenerationKey key_;
@@ -96,7 +107,10 @@ class DecodeStep : public Preparation {
   std::vector<PlannedStage> planned_prompt_, planned_step_;  // from plan to record
   std::optional<StagedGraph> prompt_;  // where there is something to do before the first step
   std::optional<StagedGraph> step_;
-  std::vector<std::vector<Sized>> sized_;          // by stage of the step
+  std::vector<StageSizes> sized_;        // by stage of the step
+  std::vector<StageSizes> part_sizes_;   // by stage of a part of a prompt
+  std::vector<FedToken> prompt_tokens_;  // of prompts in parts
+  PromptParts prompt_parts_;
   std::vector<std::vector<uint32_t>> first_args_;  // of write_groups_and_table, once it was called
   std::optional<SliceCosts> prompt_costs_, step_costs_;
   int64_t cache_bytes_ = 0;

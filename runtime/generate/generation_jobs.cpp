@@ -1,8 +1,10 @@
 #include "generate/generation_jobs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "base/message.h"
 #include "params/decode_state.h"
@@ -71,6 +73,31 @@ Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFor
     jobs.push_back({sizes.key, std::move(part), sizes.new_tokens});
   }
   return jobs;
+}
+
+void cut_prompts(const LoadedModel& model, std::vector<GenerationJob>& jobs) {
+  const ModelSplit* split = model.split();
+  if (split == nullptr || split->plan.split != GroupSplit::kLayers) return;
+  std::set<size_t> members;  // with layers
+  for (const auto& [place, member] : split->member_of) {
+    const bool layer = place.starts_with("decoder.") && std::isdigit(place.back()) != 0;
+    if (layer) members.insert(member);
+  }
+  const ModelFacts& facts = model.family().facts();
+  const int64_t part = split->group->prompt_part;
+  const bool cuts = facts.kind == ModelKind::kDecoder && facts.slots == ModelFacts::Slots::kYes &&
+                    facts.prompts == ModelFacts::Prompts::kRounded &&
+                    facts.states == ModelFacts::States::kNo;
+  if (members.size() < 2 || part == 0 || !cuts) return;
+  for (GenerationJob& job : jobs) {
+    StepShape& shape = job.key.shape;
+    if (shape.cache != CacheFormat::kF32 || shape.context > 0 || !shape.more.empty()) continue;
+    int64_t tokens = 0;  // the last one of each is a step's
+    for (const auto& prompt : job.inputs.prompts) tokens += static_cast<int64_t>(prompt.size()) - 1;
+    if (tokens <= part) continue;
+    job.key.part = part;
+    shape.ahead = part - 1;
+  }
 }
 
 }  // namespace vkformer

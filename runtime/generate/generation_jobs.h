@@ -20,6 +20,12 @@ Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFor
                                              const TensorMap& inputs,
                                              const GenerateOptions& options);
 
+// Cuts long prompts into parts (GenerationKey::part), where the model's layers lie on several
+// devices. So the devices work on one prompt at the same time. Prompts with images stay whole, and
+// those of a packed cache or one with a context. So do those of families that carry states, or
+// whose positions depend on a prompt's length.
+void cut_prompts(const LoadedModel& model, std::vector<GenerationJob>& jobs);
+
 // Puts each of `from` where `items` says in `to`, which grows.
 void scatter(Generation& from, const std::vector<size_t>& items, Generation& to);
 // Of items that are sequences or beam groups of an input, the sequences of each input.

@@ -156,6 +156,7 @@ Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters
   uint32_t live_slots = params_.batch * params_.beams;
   const int64_t before = counters.steps;  // of rows that ran apart
   const int64_t submits = step_->memory().submits();
+  const DecodeStep::PromptParts parts = step_->prompt_parts();
   for (bool first = true; live_slots > 0 && steps_left_ > 0; first = false) {
     const int64_t steps = masked ? 1 : std::min<int64_t>(steps_per_submit, steps_left_);
     if (masked) {
@@ -173,6 +174,8 @@ Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters
     if (watch_) VKF_CHECK(follow(state[2], live_slots));
   }
   counters.submits += step_->memory().submits() - submits;
+  counters.prompt_parts += step_->prompt_parts().parts - parts.parts;
+  counters.prompt_rounds += step_->prompt_parts().rounds - parts.rounds;
   return {};
 }
 

@@ -123,6 +123,29 @@ Status build_generation_prompt(ModelBuilder& builder, const ModelFamily& family,
   return family.build_prompt(builder, shape);
 }
 
+Status build_generation_part(ModelBuilder& builder, const ModelFamily& family,
+                             const GenerationKey& key) {
+  StepShape shape = key.shape;
+  shape.batch *= shape.beams;
+  shape.beams = 1;
+  shape.slots = key.part;
+  builder.use_adapters(shape.batch, shape.beams);
+  VKF_CHECK(family.build_step(builder, shape));
+  Graph& graph = builder.graph();
+  std::vector<Node> nodes = graph.nodes();
+  const auto writes_keys = [&](const Node& node) {
+    return std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId id) {
+      return id != kNoTensor && graph.tensor(id).name.starts_with("self_kv.");
+    });
+  };
+  while (!nodes.empty() && !writes_keys(nodes.back())) nodes.pop_back();
+  graph.set_nodes(std::move(nodes));
+  // The step that follows has tensors of those names, which are written while parts are under way.
+  graph.tensor(graph.find_external("decode_state")).name = kPartState;
+  graph.tensor(graph.find_external("step_ids")).name = kPartIds;
+  return {};
+}
+
 HostAccess step_access(const GenerationKey& key) {
   switch (key.choice) {
     case GenerationKey::Choice::kSlots:

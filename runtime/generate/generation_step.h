@@ -35,6 +35,9 @@ struct GenerationKey {
   uint32_t picks = 0;
   // Of passes that run beside each other, on a model that is split: which.
   uint32_t lane = 0;
+  // Tokens of the parts that prompts are cut into, on a model whose layers lie on several devices.
+  // 0: prompts are one pass.
+  int64_t part = 0;
 
   bool operator==(const GenerationKey&) const = default;
   // One row an item: no search, whose hypotheses would have to be kept.
@@ -50,6 +53,14 @@ Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
 // The pass over prompts before such steps, which may have no node.
 Status build_generation_prompt(ModelBuilder& builder, const ModelFamily& family,
                                const StepShape& shape);
+
+// A part of such prompts, GenerationKey::part tokens at any positions of any rows of the cache, up
+// to the last layer's keys and values. It is a step of slots that chooses nothing, and reads its
+// own state and tokens, kPartState and kPartIds.
+inline constexpr const char* kPartState = "part_state";
+inline constexpr const char* kPartIds = "part_ids";
+Status build_generation_part(ModelBuilder& builder, const ModelFamily& family,
+                             const GenerationKey& key);
 
 // What the host does with the tensors that steps and prompts share; the caches are the GPU's own.
 HostAccess step_access(const GenerationKey& key);

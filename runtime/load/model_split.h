@@ -44,7 +44,8 @@ struct GroupMember {
 struct DeviceGroupState {
   std::vector<GroupMember> members;
   std::shared_ptr<DeviceLink> link;  // null: all members are of this process
-  uint32_t lanes = 0;  // of a batch; 0, before a model is loaded: what suits its split
+  uint32_t lanes = 0;        // of a batch; 0, before a model is loaded: what suits its split
+  uint32_t prompt_part = 0;  // tokens; 0: prompts are one pass
   GroupSplit split = GroupSplit::kLayers;
 };
 

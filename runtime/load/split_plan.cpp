@@ -1,6 +1,7 @@
 #include "load/split_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
@@ -37,7 +38,7 @@ class RangeSums {
  public:
   RangeSums(std::span<const SplitPlace> places, std::span<const uint64_t> weight_bytes,
             const SplitDemand& demand)
-      : count_(places.size()), rows_(demand.rows), bytes_(count_ * count_) {
+      : count_(places.size()), bytes_(count_ * count_) {
     work_.push_back(0);
     multiplies_.push_back(0);
     dispatches_.push_back(0);
@@ -46,6 +47,7 @@ class RangeSums {
       multiplies_.push_back(multiplies_.back() + place.multiplies);
       dispatches_.push_back(dispatches_.back() + place.dispatches);
       handed_.push_back(place.handed);
+      if (place.cache > 0) keys_end_ = handed_.size();
     }
     for (size_t begin = 0; begin < count_; ++begin) {
       std::set<uint32_t> held;
@@ -64,25 +66,29 @@ class RangeSums {
   double bytes(const PlaceRange& range) const {
     return bytes_[range.begin * count_ + range.end - 1];
   }
-  // Seconds of a step at a member.
-  double seconds(const PlaceRange& range, const GroupMember& member) const {
+  // What of a range a prompt's pass comes to: nothing after the last keys and values.
+  PlaceRange of_prompt(const PlaceRange& range) const {
+    return {std::min(range.begin, keys_end_), std::min(range.end, keys_end_)};
+  }
+  // Seconds of a pass of `rows` tokens at a member.
+  double seconds(const PlaceRange& range, const GroupMember& member, double rows) const {
     const double work = work_[range.end] - work_[range.begin];
     if (member.share > 0) return work / member.share;
     const DeviceSpeed& speed = member.speed;
-    const double operations = 2 * rows_ * (multiplies_[range.end] - multiplies_[range.begin]);
+    const double operations = 2 * rows * (multiplies_[range.end] - multiplies_[range.begin]);
     const double reading = speed.read_rate > 0 ? work / speed.read_rate : 0;
     const double computing = speed.flops > 0 ? operations / speed.flops : 0;
     return speed.submit + (dispatches_[range.end] - dispatches_[range.begin]) * speed.launch +
            std::max(reading, computing);
   }
-  // Bytes of a step that the member before this range hands to it.
-  double handed(const PlaceRange& range) const {
-    return rows_ * handed_[range.begin] + kStateBytes;
+  // Bytes of such a pass that the member before this range hands to it.
+  double handed(const PlaceRange& range, double rows) const {
+    return rows * handed_[range.begin] + kStateBytes;
   }
 
  private:
   size_t count_;
-  double rows_;
+  size_t keys_end_ = 0;        // after the last place with keys and values
   std::vector<double> bytes_;  // by first and last place
   std::vector<double> work_, multiplies_, dispatches_;
   std::vector<double> handed_;
@@ -91,7 +97,8 @@ class RangeSums {
 // The ranges of neighboring members whose slowest takes as little time as can be; nothing where
 // memory does not allow any.
 std::optional<std::vector<PlaceRange>> even_ranges(const RangeSums& sums,
-                                                   std::span<const GroupMember> members) {
+                                                   std::span<const GroupMember> members,
+                                                   double rows) {
   const size_t count = sums.count();
   if (members.size() > count) return std::nullopt;
   // best[m][i]: the time of the slowest of the first m members, which have the first i places.
@@ -104,7 +111,8 @@ std::optional<std::vector<PlaceRange>> even_ranges(const RangeSums& sums,
       if (best[m][begin] == kNever) continue;
       for (size_t end = begin + 1; end <= count; ++end) {
         if (sums.bytes({begin, end}) > most) break;
-        const double slowest = std::max(best[m][begin], sums.seconds({begin, end}, members[m]));
+        const double slowest =
+            std::max(best[m][begin], sums.seconds({begin, end}, members[m], rows));
         if (slowest >= best[m + 1][end]) continue;
         best[m + 1][end] = slowest;
         from[m + 1][end] = begin;
@@ -120,6 +128,33 @@ std::optional<std::vector<PlaceRange>> even_ranges(const RangeSums& sums,
   return ranges;
 }
 
+// Parts of a prompt follow each other through the members, a round of the slowest apart. The token
+// after them is a step's.
+void estimate_prompt(const RangeSums& sums, std::span<const GroupMember> members,
+                     std::span<const PlaceRange> ranges, const SplitDemand& demand,
+                     SplitEstimate& estimate) {
+  estimate.first_token = estimate.step;
+  const double tokens = demand.tokens - 1;
+  if (tokens < 1) return;
+  const double part = demand.part > 0 ? std::min(demand.part, tokens) : tokens;
+  const double parts = std::ceil(tokens / part);
+  double through = 0, slowest = 0, busy = 0, users = 0;
+  for (size_t m = 0; m < members.size(); ++m) {
+    const PlaceRange own = sums.of_prompt(ranges[m]);
+    if (own.empty()) continue;
+    const double computes = sums.seconds(own, members[m], part);
+    const bool hands = m + 1 < members.size() && !sums.of_prompt(ranges[m + 1]).empty();
+    const double carried = hands ? members[m].next.seconds(sums.handed(ranges[m + 1], part)) : 0;
+    through += computes + carried;
+    slowest = std::max(slowest, computes + carried);
+    busy += parts * computes;
+    ++users;
+  }
+  const double all = through + (parts - 1) * slowest;
+  estimate.first_token += all;
+  if (all > 0) estimate.prompt_bubbles = 1 - busy / (users * all);
+}
+
 // Lanes follow each other through the members. A step takes what one lane takes through all of
 // them, or what the slowest member takes for all lanes.
 SplitEstimate estimate_of(const RangeSums& sums, std::span<const GroupMember> members,
@@ -127,19 +162,20 @@ SplitEstimate estimate_of(const RangeSums& sums, std::span<const GroupMember> me
   const double lanes = demand.lanes;
   double step = 0, slowest = 0, busy = 0, link = 0, users = 0;
   for (size_t m = 0; m < members.size(); ++m) {
-    const double own = sums.seconds(ranges[m], members[m]);
+    const double own = sums.seconds(ranges[m], members[m], demand.rows);
     step += own;
     busy += own;
     slowest = std::max(slowest, own);
     ++users;
     if (m + 1 == members.size()) break;
-    const double carried = members[m].next.seconds(sums.handed(ranges[m + 1]));
+    const double carried = members[m].next.seconds(sums.handed(ranges[m + 1], demand.rows));
     // The token that the last member chooses goes to all, at most by all links.
     step += carried + members[m].next.seconds(kStateBytes);
     link = std::max(link, carried);
   }
   const double period = std::max(step, lanes * slowest);
   SplitEstimate estimate{.step = step};
+  estimate_prompt(sums, members, ranges, demand, estimate);
   if (period <= 0) return estimate;
   estimate.tokens = lanes * demand.rows / period;
   estimate.bubbles = 1 - lanes * busy / (users * period);
@@ -239,7 +275,7 @@ Result<SplitPlan> plan_ranges(std::span<const SplitPlace> places,
   for (size_t users = all ? members.size() : 1; users <= members.size(); ++users) {
     for (size_t first = 0; first + users <= members.size(); ++first) {
       const auto chosen = members.subspan(first, users);
-      const auto ranges = even_ranges(sums, chosen);
+      const auto ranges = even_ranges(sums, chosen, demand.rows);
       if (!ranges) continue;
       const SplitEstimate estimate = estimate_of(sums, chosen, *ranges, demand);
       if (plan && estimate.tokens <= plan->estimate.tokens) continue;

@@ -33,6 +33,7 @@ struct SplitDemand {
   uint32_t lanes = 1;  // parts of a batch under way at once
   double rows = 1;     // texts of a lane, which a step computes together
   double tokens = 0;   // that are kept of each text
+  double part = 0;     // tokens of the parts that a prompt is read in; 0: one pass
   // kAll: every member gets a part. kBest: a member with a slow link is omitted.
   enum class Members : uint8_t { kAll, kBest } members = Members::kBest;
 };
@@ -43,6 +44,9 @@ struct SplitEstimate {
   double tokens = 0;    // a second, of all texts together
   double bubbles = 0;   // share of the time in which a member that has a part waits, 0 to 1
   double link_use = 0;  // share of the time in which the busiest link carries something, 0 to 1
+  // Of one prompt of SplitDemand::tokens tokens, alone on the members.
+  double first_token = 0;     // seconds until the token after it
+  double prompt_bubbles = 0;  // share of the prompt's time in which a member waits, 0 to 1
 };
 
 struct SplitPlan {

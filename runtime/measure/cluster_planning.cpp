@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "params/decode_state.h"
 #include "session/split_places.h"
 
 namespace vkformer {
@@ -33,6 +34,9 @@ Status check_options(const ClusterOptions& options) {
   VKF_CHECK(check_count("nodes", options.nodes, kMostNodes));
   VKF_CHECK(check_count("texts", options.texts, kMostTexts));
   VKF_CHECK(check_count("tokens", options.tokens, kMostTokens));
+  if (options.prompt_part != 0) {
+    VKF_CHECK(check_count("the tokens of a prompt's part", options.prompt_part, VKF_MAX_SLOTS));
+  }
   if (options.devices.empty()) {
     return invalid_argument("[cluster] a node has no device; describe one at least");
   }
@@ -137,6 +141,7 @@ Result<ClusterSplit> split_of_depth(const PlannedModel& model, std::span<const G
   const SplitDemand demand{.lanes = static_cast<uint32_t>(depth),
                            .rows = static_cast<double>(options.texts),
                            .tokens = static_cast<double>(options.tokens),
+                           .part = static_cast<double>(options.prompt_part),
                            .members = SplitDemand::Members::kAll};
   ClusterSplit split{.depth = static_cast<int64_t>(depth)};
   Pipelines pipelines(model, demand);
@@ -152,6 +157,8 @@ Result<ClusterSplit> split_of_depth(const PlannedModel& model, std::span<const G
     split.tokens_per_second += plan->estimate.tokens;
     split.bubbles = std::max(split.bubbles, plan->estimate.bubbles);
     split.link_use = std::max(split.link_use, plan->estimate.link_use);
+    split.first_token_seconds = std::max(split.first_token_seconds, plan->estimate.first_token);
+    split.prompt_bubbles = std::max(split.prompt_bubbles, plan->estimate.prompt_bubbles);
   }
   split.idle = static_cast<int64_t>(members.size()) - split.pipelines * split.depth;
   return split;

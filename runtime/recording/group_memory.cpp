@@ -46,6 +46,11 @@ Status GroupMemory::write(const std::string& name, uint64_t word, std::span<cons
   return {};
 }
 
+Status GroupMemory::write_at(size_t at, const std::string& name, std::span<const uint32_t> values) {
+  PassMemory* memory = members_[at].get();
+  return memory != nullptr && memory->has(name) ? memory->write(name, 0, values) : Status{};
+}
+
 Result<size_t> GroupMemory::owner_of(const std::string& name) const {
   const auto found = owners_.find(name);
   if (found != owners_.end()) return found->second;

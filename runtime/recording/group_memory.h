@@ -33,6 +33,8 @@ class GroupMemory {
   // To every copy.
   Status write(const std::string& name, uint64_t word, std::span<const uint32_t> values,
                PassMemory::InFlight in_flight = PassMemory::InFlight::kMayRead);
+  // To the copy of one member, as far as it is of this process.
+  Status write_at(size_t at, const std::string& name, std::span<const uint32_t> values);
   // Brings `names` to a member, as far as its copies are older than another's.
   Status bring(const std::vector<std::string>& names, size_t to);
   // Runs `ranges` at a member of this process; `written` are external tensors, of which `reads` can

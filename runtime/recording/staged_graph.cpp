@@ -63,7 +63,8 @@ Result<std::vector<Run>> runs_of(const LoadedModel& model, const Graph& graph) {
 // What is handed from run to run is external from now on. Values of one size of which one is no
 // longer read when the other is written have one name, and so one memory. Divided layers hand over
 // two values each.
-void name_links(Graph& graph, const std::vector<Run>& runs, const char* name) {
+void name_links(Graph& graph, const std::vector<Run>& runs, const StageSource& source) {
+  const bool reuses = source.runs == StageSource::Runs::kOne;
   constexpr size_t kNone = SIZE_MAX;
   std::vector<size_t> first(graph.tensors().size(), kNone), last(first);  // runs that have it
   std::vector<TensorId> links;  // by the run that writes them
@@ -90,10 +91,11 @@ void name_links(Graph& graph, const std::vector<Run>& runs, const char* name) {
     TensorDesc& desc = graph.tensor(id);
     const uint64_t bytes = tensor_bytes(desc);
     auto memory = std::find_if(memories.begin(), memories.end(), [&](const Memory& m) {
-      return m.bytes == bytes && m.until < first[id];
+      return reuses && m.bytes == bytes && m.until < first[id];
     });
     if (memory == memories.end()) {
-      memory = memories.insert(memory, {message({"link.", name, ".", size_t{id}}), bytes, 0});
+      memory =
+          memories.insert(memory, {message({"link.", source.name, ".", size_t{id}}), bytes, 0});
     }
     memory->until = last[id];
     desc.kind = TensorKind::kExternal;
@@ -208,7 +210,7 @@ Result<std::vector<std::vector<PlannedStage>>> plan_stages(const LoadedModel& mo
   for (const StageSource& source : sources) {
     CutGraph cut{source.builder->graph(), {}};
     VKF_ASSIGN(cut.runs, runs_of(model, cut.graph));
-    name_links(cut.graph, cut.runs, source.name);
+    name_links(cut.graph, cut.runs, source);
     cuts.push_back(std::move(cut));
   }
   std::map<std::string, uint64_t> shared;
@@ -283,6 +285,48 @@ Status StagedGraph::submit(GroupMemory& memory, RecordingPart part,
     begin = end;
   }
   return {};
+}
+
+bool StagedGraph::runs_beside() const {
+  std::set<size_t> members;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    if (!members.insert(stages_[s].member).second) return false;
+    for (size_t other = 0; other < stages_.size(); ++other) {
+      if (other == s || other == s + 1) continue;
+      const std::vector<std::string>& uses = stages_[other].uses;
+      const bool hands = std::any_of(uses.begin(), uses.end(), [&](const std::string& name) {
+        const std::vector<std::string>& written = stages_[s].written;
+        return std::find(written.begin(), written.end(), name) != written.end();
+      });
+      if (hands) return false;
+    }
+  }
+  return true;
+}
+
+Result<int64_t> StagedGraph::submit_parts(GroupMemory& memory, size_t parts,
+                                          const FeedPart& feed) const {
+  const size_t stages = stages_.size();
+  const size_t apart = runs_beside() ? 1 : stages;  // rounds from a part's begin to the next one's
+  const size_t rounds = (parts - 1) * apart + stages;
+  const auto works = [&](size_t round, size_t stage) {
+    return round >= stage && (round - stage) % apart == 0 && (round - stage) / apart < parts;
+  };
+  for (size_t round = 0; round < rounds; ++round) {
+    // The last stage first: a process sends what it has before it waits for more.
+    for (size_t s = stages; s-- > 0;) {
+      if (works(round, s)) VKF_CHECK(memory.bring(stages_[s].uses, stages_[s].member));
+    }
+    for (size_t s = 0; s < stages; ++s) {
+      if (!works(round, s)) continue;
+      const Stage& stage = stages_[s];
+      VKF_CHECK(feed((round - s) / apart, s));
+      std::vector<RecordingRange> ranges;
+      if (stage.graph) ranges.push_back(stage.graph->all());
+      VKF_CHECK(memory.submit(stage.member, ranges, stage.written, {}));
+    }
+  }
+  return static_cast<int64_t>(rounds);
 }
 
 size_t StagedGraph::end_of_wave(size_t begin) const {

@@ -5,6 +5,7 @@
 // another member reads becomes a tensor that both have (recording/group_memory.h).
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "recording/group_memory.h"
@@ -27,6 +28,9 @@ struct StageSource {
   RecordedGraphOptions options;
   const char* name = "";              // in the names of values that are handed over
   std::optional<OpId> cut_node = {};  // that options.cut_at is a dispatch of
+  // kParts: it runs several times at once, each at another member (StagedGraph::submit_parts). So
+  // every value that is handed over has its own memory.
+  enum class Runs : uint8_t { kOne, kParts } runs = Runs::kOne;
 };
 
 // The stages of each source; tells `memory` what is shared.
@@ -59,7 +63,17 @@ class StagedGraph {
   // same time.
   Status submit(GroupMemory& memory, RecordingPart part, std::span<const TensorPart> reads) const;
 
+  // Writes what a stage reads of a part, to that stage's member alone.
+  using FeedPart = std::function<Status(size_t part, size_t stage)>;
+  // Runs the graph once for each of `parts`, in order; of a source with Runs::kParts. In a round
+  // every stage has another part, which the stage before it had a round ago. So all members work at
+  // the same time, and `parts` take parts + stages - 1 rounds. Where stages cannot, such as two of
+  // one member, a round is one stage. Returns the rounds. Does not wait for the last one.
+  Result<int64_t> submit_parts(GroupMemory& memory, size_t parts, const FeedPart& feed) const;
+
  private:
+  // Whether each stage is at another member, and hands values to the next one alone.
+  bool runs_beside() const;
   // Stage::wave_end of that stage.
   size_t end_of_wave(size_t begin) const;
 

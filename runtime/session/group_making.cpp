@@ -9,6 +9,7 @@
 #include "base/fnv.h"
 #include "base/message.h"
 #include "load/split_plan.h"
+#include "params/decode_state.h"
 #include "recording/device_speed.h"
 #include "session/split_places.h"
 #include "vkformer/c/values.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr size_t kMostMembers = 64;
 constexpr int kMostLanes = 64;
+constexpr int kMostPart = VKF_MAX_SLOTS;
 
 Status check_options(size_t members, const DeviceGroupOptions& options) {
   if (members < 2 || members > kMostMembers) {
@@ -28,6 +30,11 @@ Status check_options(size_t members, const DeviceGroupOptions& options) {
   if (options.lanes < 0 || options.lanes > kMostLanes) {
     return invalid_argument(
         message({"[group] lanes is ", options.lanes, ", but must lie between 0 and ", kMostLanes}));
+  }
+  if (options.prompt_part < 0 || options.prompt_part > kMostPart) {
+    return invalid_argument(message({"[group] prompt_part is ", options.prompt_part,
+                                     " tokens, but must lie between 0 and ", kMostPart,
+                                     "; 0 reads every prompt in one pass."}));
   }
   if (!options.shares.empty() && options.shares.size() != members) {
     return invalid_argument(message({"[group] got ", options.shares.size(), " shares for ", members,
@@ -166,6 +173,7 @@ Result<std::shared_ptr<const DeviceGroupState>> make_group(
     group->members.push_back(std::move(member));
   }
   group->lanes = static_cast<uint32_t>(options.lanes);
+  group->prompt_part = static_cast<uint32_t>(options.prompt_part);
   group->split = options.split;
   VKF_CHECK(check_alike(*group));
   if (options.split != GroupSplit::kLayers) VKF_CHECK(measure_together(group->members));
@@ -206,6 +214,7 @@ Result<std::shared_ptr<const DeviceGroupState>> make_linked_group(
   }
   group->link = std::move(link);
   group->lanes = static_cast<uint32_t>(options.lanes);
+  group->prompt_part = static_cast<uint32_t>(options.prompt_part);
   group->split = options.split;
   VKF_CHECK(check_alike(*group));
   return std::shared_ptr<const DeviceGroupState>(std::move(group));

@@ -319,6 +319,7 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
   VKF_ASSIGN(std::optional<Generation> beside, generate_beside(inputs, options));
   if (beside) return std::move(*beside);
   VKF_ASSIGN(std::vector<GenerationJob> jobs, jobs_of(inputs, options));
+  cut_prompts(*model_, jobs);
   Generation result;
   for (GenerationJob& job : jobs) {
     VKF_ASSIGN(std::shared_ptr<DecodeStep> step, steps_.get(job.key));

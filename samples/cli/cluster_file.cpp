@@ -108,13 +108,13 @@ Result<ClusterOptions> read_cluster_file(const std::string& path) {
 Result<ClusterOptions> cluster_of_json(const Json& file, const std::string& where) {
   const Fields fields(file, where);
   ClusterOptions options;
-  const Status read =
-      all_of({fields.check({"nodes", "devices", "link_in_node", "link_between_nodes", "texts",
-                            "tokens", "notes"}),
-              fields.count("nodes", options.nodes), fields.count("texts", options.texts),
-              fields.count("tokens", options.tokens),
-              read_link(file, "link_in_node", where, options.in_node),
-              read_link(file, "link_between_nodes", where, options.between_nodes)});
+  const Status read = all_of(
+      {fields.check({"nodes", "devices", "link_in_node", "link_between_nodes", "texts", "tokens",
+                     "prompt_part", "notes"}),
+       fields.count("nodes", options.nodes), fields.count("texts", options.texts),
+       fields.count("tokens", options.tokens), fields.count("prompt_part", options.prompt_part),
+       read_link(file, "link_in_node", where, options.in_node),
+       read_link(file, "link_between_nodes", where, options.between_nodes)});
   if (!read) return read.error();
   if (!file.contains("devices") || !file["devices"].is_array())
     return fields.error("\"devices\" is missing or is not a list");
@@ -137,7 +137,9 @@ Json cluster_json(const ClusterPlan& plan) {
                 {"step_seconds", split.step_seconds},
                 {"tokens_per_second", split.tokens_per_second},
                 {"bubbles", split.bubbles},
-                {"link_use", split.link_use}};
+                {"link_use", split.link_use},
+                {"first_token_seconds", split.first_token_seconds},
+                {"prompt_bubbles", split.prompt_bubbles}};
     Json& stages = own["stages"] = Json::array();
     for (const ClusterStage& stage : split.stages) {
       stages.push_back({{"device", stage.stage.device},
@@ -165,14 +167,14 @@ std::vector<std::string> cluster_lines(const ClusterPlan& plan) {
                          fixed(static_cast<double>(stage.cache_bytes) / 1e6, 1),
                          share(stage.memory_use), share(stage.stage.work)}));
   }
-  lines.insert(
-      lines.end(),
-      {"", row({"depth", "pipelines", "idle", "ms a token", "tokens/s", "bubbles", "link use"})});
+  lines.insert(lines.end(), {"", row({"depth", "pipelines", "idle", "ms a token", "tokens/s",
+                                      "bubbles", "link use", "first token ms", "its bubbles"})});
   for (const ClusterSplit& split : plan.splits) {
     lines.push_back(
         row({std::to_string(split.depth), std::to_string(split.pipelines),
              std::to_string(split.idle), fixed(1e3 * split.step_seconds, 2),
-             fixed(split.tokens_per_second, 1), share(split.bubbles), share(split.link_use)}));
+             fixed(split.tokens_per_second, 1), share(split.bubbles), share(split.link_use),
+             fixed(1e3 * split.first_token_seconds, 2), share(split.prompt_bubbles)}));
   }
   return lines;
 }

@@ -77,6 +77,11 @@ void add_group_options(CLI::App& command, CommonOptions& common) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Device");
+  command
+      .add_option("--prompt-part", common.prompt_part,
+                  "tokens of the parts that a longer prompt is read in, so that --devices work on "
+                  "it at the same time: 64; 0: one pass")
+      ->group("Device");
   add_choice<GroupSplit>(command, "--split", common.split,
                          "what each of --devices has, or each process of mpirun: some layers, or "
                          "some heads and feed-forward columns of every layer; fastest: what an "
@@ -202,7 +207,9 @@ Status set_group(const Result<DeviceGroup>& group, const CommonOptions& common,
 }
 
 DeviceGroupOptions group_options(const CommonOptions& common) {
-  return {.shares = common.shares, .split = common.split};
+  DeviceGroupOptions options{.shares = common.shares, .split = common.split};
+  if (common.prompt_part) options.prompt_part = *common.prompt_part;
+  return options;
 }
 
 }  // namespace
@@ -236,6 +243,10 @@ Status add_group(const CommonOptions& common, ModelOptions& options) {
     if (common.split != GroupSplit::kLayers) {
       return Error{ErrorCode::kInvalidArgument,
                    "[--split] divides a model among several devices; name them with --devices."};
+    }
+    if (common.prompt_part) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "[--prompt-part] cuts prompts for several devices; name them with --devices."};
     }
     if (common.shares.empty()) return {};
     return Error{ErrorCode::kInvalidArgument,

@@ -30,6 +30,7 @@ struct CommonOptions {
   // Of --devices and --shares: who holds a model together; less than two: one device does.
   std::vector<std::string> devices;
   std::vector<double> shares;
+  std::optional<int> prompt_part;  // of --prompt-part, tokens
   GroupSplit split = GroupSplit::kLayers;
 
   Progress::Show progress() const {

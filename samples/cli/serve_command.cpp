@@ -8,6 +8,7 @@
 
 #include "batch_texts.h"
 #include "files.h"
+#include "ranks.h"
 
 namespace vkformer::cli {
 
@@ -195,6 +196,11 @@ class Server {
 };
 
 int run_serve(const CommonOptions& common, const BatchFlags& flags) {
+  if (rank_link()) {
+    return report({ErrorCode::kUnsupported,
+                   "[serve] takes requests as they come to one process, but mpirun started several "
+                   "for this model; start it once, with --devices for several devices."});
+  }
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
   Result<BatchTexts> texts = BatchTexts::open(common, *device, flags);
@@ -216,6 +222,7 @@ void add_serve_command(CLI::App& app, CommandLine& line) {
   add_request_adapter_option(*command, flags->load.request_adapters);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
+  add_group_options(*command, line.common);
   add_examples(
       *command,
       "  echo '{\"id\": 1, \"text\": \"ROMEO:\", \"max_new_tokens\": 50}' | vkformer serve "

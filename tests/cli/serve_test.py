@@ -51,6 +51,21 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(work["new_tokens"], 71)
         self.assertLess(work["steps"], 71)
 
+    def test_several_devices_have_the_texts_of_one(self):
+        device = os.environ.get("VKFORMER_TEST_DEVICE", "0")
+        plays = os.path.join(os.path.dirname(cli_support.MODEL), "shakespeare")
+        lines = "".join(json.dumps(request(i, f"to be and to be number {i}", 6)) + "\n" for i in range(5))
+        options = ("--slots", "4", "--prompt-lookup", "3")
+        found = []
+        for devices in ([], ["--devices", f"{device},{device}"]):
+            serve = run if devices else run_on_device
+            result = serve("serve", plays, *options, *devices, text=lines)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            ends = self.ends([json.loads(line) for line in result.stdout.splitlines()])
+            found.append({name: end["ids"] for name, end in ends.items()})
+        self.assertEqual(len(found[0]), 5)
+        self.assertEqual(found[0], found[1])
+
     def test_guesses_save_steps_and_change_no_text(self):
         line = [request("a", "ROMEO:\nWhat say you, my lord? What say you,", 60)]
         plain = self.serve(line)

@@ -52,6 +52,18 @@ for kind in greedy beams; do
   echo "$kind, layers divided by 2 processes: the texts of one"
 done
 
+# A long prompt is read in parts, which all processes work on at the same time.
+prompt="To be, or not to be, that is the question: whether it is nobler in the mind to suffer"
+"$program" generate "$model" "$prompt" --max-new-tokens 12 --temperature 0 --quiet >alone.txt
+for count in 1 2 4; do
+  for part in 7 64 0; do
+    ranks "$count" "$program" generate "$model" "$prompt" --max-new-tokens 12 --temperature 0 --prompt-part "$part" \
+      --quiet >out.txt 2>log.txt || { cat log.txt; fail "parts of $part tokens on $count processes"; }
+    cmp alone.txt out.txt || fail "parts of $part tokens on $count processes give another text"
+  done
+  echo "parts of a prompt, $count processes: the text of one"
+done
+
 # An estimate chooses one of the two, and the plan says what the other would take.
 read -ra extra <<<"${runs[greedy]}"
 ranks 2 "$program" generate "$model" --input lines.txt --output out.jsonl "${extra[@]}" --split fastest 2>log.txt ||

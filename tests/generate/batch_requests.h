@@ -85,6 +85,14 @@ inline void check_same(const Told& a, const Told& b) {
   CHECK(a.score == b.score);
 }
 
+// On GPUs the kernels that multiply a prompt and a step sum in different orders. Kernels with
+// literal tiles attend in another one (docs/numerics.md).
+inline bool have_one_order() {
+  if (!have_test_device()) return false;
+  const DeviceCaps& caps = vulkan_of(*test_device())->caps();
+  return caps.device_class == DeviceClass::kSoftware && !caps.literal_tiles();
+}
+
 inline Tokens joined(Tokens first, const Tokens& then) {
   first.insert(first.end(), then.begin(), then.end());
   return first;

@@ -3,7 +3,6 @@
 #include "generate/batch_requests.h"
 #include "support/patience.h"
 #include "support/preparing.h"
-#include "vulkan/device.h"
 
 namespace vkformer::testing {
 namespace {
@@ -107,14 +106,6 @@ void check_steps(const Model& model, const Tokens& prompt, int new_tokens) {
     CAPTURE(reuses);
     CHECK(text_of(generate(*caching, {prompt}, options), prompt.size()) == wanted);
   }
-}
-
-// On GPUs the kernels that multiply a prompt and a step sum in different orders. Kernels with
-// literal tiles attend in another one (docs/numerics.md).
-bool have_one_order() {
-  if (!have_test_device()) return false;
-  const DeviceCaps& caps = vulkan_of(*test_device())->caps();
-  return caps.device_class == DeviceClass::kSoftware && !caps.literal_tiles();
 }
 
 }  // namespace

@@ -107,6 +107,33 @@ TEST_SUITE("cpu") {
     CHECK(slow->splits[0].tokens_per_second < texts->splits[0].tokens_per_second);
   }
 
+  TEST_CASE("parts of a long prompt keep all devices of a pipeline at work") {
+    ClusterOptions options = alike_devices(2);
+    options.tokens = 128;
+    options.devices[0].flops = 1e7;  // so slow that computing takes longer than reading
+    const auto splits_with = [&](int64_t part) {
+      options.prompt_part = part;
+      auto plan = plan_cluster(golden_source("llama-gqa"), options);
+      REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+      REQUIRE(plan->splits.size() == 2);
+      return plan->splits;
+    };
+    const std::vector<ClusterSplit> whole = splits_with(0), parts = splits_with(8);
+    // One pass leaves one of two devices waiting.
+    CHECK(whole[1].prompt_bubbles > 0.45);
+    CHECK(whole[1].first_token_seconds > 0.99 * whole[0].first_token_seconds);
+    CHECK(parts[1].prompt_bubbles < 0.5 * whole[1].prompt_bubbles);
+    CHECK(parts[1].first_token_seconds < 0.75 * whole[1].first_token_seconds);
+    // A device alone gains nothing by parts.
+    CHECK(parts[0].prompt_bubbles == doctest::Approx(0));
+    CHECK(parts[0].first_token_seconds >= whole[0].first_token_seconds);
+    // Tokens after the prompt are estimated as before.
+    CHECK(parts[1].step_seconds == whole[1].step_seconds);
+    // A prompt of one token is a step.
+    options.tokens = 1;
+    CHECK(splits_with(8)[1].first_token_seconds == parts[1].step_seconds);
+  }
+
   TEST_CASE("devices and links that cannot be are refused") {
     const auto refused = [](const ClusterOptions& options) {
       const auto plan = plan_cluster(golden_source("llama-gqa"), options);
@@ -140,6 +167,9 @@ TEST_SUITE("cpu") {
     CHECK(refused(options));
     options = alike_devices(2);
     options.texts = 0;
+    CHECK(refused(options));
+    options = alike_devices(2);
+    options.prompt_part = -1;
     CHECK(refused(options));
   }
 }

@@ -4,50 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <map>
-#include <mutex>
 #include <thread>
-#include <tuple>
 
-#include "generate/generation_case.h"
 #include "load/split_plan.h"
-#include "vkformer/device_group.h"
-#include "vkformer/generation_batch.h"
+#include "session/group_case.h"
 #include "vkformer/tasks.h"
 
 namespace vkformer::testing {
 namespace {
-
-Model split_model(const std::string& name, const DeviceGroupOptions& options) {
-  std::vector<Device> devices;
-  for (size_t i = 0; i < options.shares.size(); ++i) {
-    auto device = Device::create(test_device_options());
-    REQUIRE_MESSAGE(device.ok(), device.error().message);
-    devices.push_back(std::move(device).value());
-  }
-  auto group = DeviceGroup::create(devices, options);
-  REQUIRE_MESSAGE(group.ok(), group.error().message);
-  auto model = Model::load(devices[0], golden_case(name).path("model"), {.group = *group});
-  REQUIRE_MESSAGE(model.ok(), model.error().message);
-  return std::move(model).value();
-}
-
-// Every layer divided among `members`.
-Result<Model> divided_model(const std::string& name, size_t members, ModelOptions options = {},
-                            GroupSplit split = GroupSplit::kTensors) {
-  std::vector<Device> devices;
-  for (size_t i = 0; i < members; ++i) {
-    auto device = Device::create(test_device_options());
-    if (!device) return device.error();
-    devices.push_back(std::move(device).value());
-  }
-  const auto group = DeviceGroup::create(devices, {.split = split});
-  if (!group) return group.error();
-  options.group = *group;
-  return Model::load(devices[0], golden_case(name).path("model"), options);
-}
 
 void check_refused(const Result<Model>& model, const std::string& reason) {
   REQUIRE(!model.ok());
@@ -55,11 +19,22 @@ void check_refused(const Result<Model>& model, const std::string& reason) {
   CHECK_MESSAGE(model.error().message.find(reason) != std::string::npos, model.error().message);
 }
 
-void check_equal(const Generation& split, const Generation& whole) {
-  REQUIRE(split.size() == whole.size());
-  for (size_t i = 0; i < whole.size(); ++i) {
-    REQUIRE(split[i].size() == whole[i].size());
-    for (size_t k = 0; k < whole[i].size(); ++k) CHECK(split[i][k].ids == whole[i][k].ids);
+// A prompt that two members read in parts of five tokens has the tokens of one device.
+void check_parts(const Model& whole, const Model& split, const Rows& rows,
+                 const GenerateOptions& options) {
+  Session alone = make_session(whole), together = make_session(split);
+  const Generation expected = generate(alone, rows, options);
+  CHECK(alone.counters().prompt_parts == 0);
+  size_t tokens = 0;
+  for (const auto& row : rows) tokens += row.size() - 1;
+  const auto parts = static_cast<int64_t>((tokens + 4) / 5);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const Generation found = generate(together, rows, options);
+    check_equal(found, expected);
+    if (have_one_order()) check_same(found, expected);
+    CHECK(together.counters().prompt_parts == parts);
+    // Both members are at work in all rounds but the first and the last.
+    CHECK(together.counters().prompt_rounds == parts + 1);
   }
 }
 
@@ -86,88 +61,11 @@ std::vector<size_t> first_places(const EightLayers& model,
   return first;
 }
 
-// Links of members that are threads of this process instead of processes.
-class ThreadLinks {
- public:
-  // `delay`: of every message.
-  explicit ThreadLinks(size_t members, std::chrono::milliseconds delay = {})
-      : members_(members), delay_(delay) {}
-
-  std::shared_ptr<DeviceLink> link(size_t own) { return std::make_shared<End>(*this, own); }
-
- private:
-  using Key = std::tuple<size_t, size_t, uint32_t>;  // from, to, lane
-
-  class End : public DeviceLink {
-   public:
-    End(ThreadLinks& links, size_t own) : links_(links), own_(own) {}
-    size_t members() const override { return links_.members_; }
-    size_t own() const override { return own_; }
-    Status send(size_t to, uint32_t lane, std::span<const std::byte> bytes) override {
-      std::this_thread::sleep_for(links_.delay_);
-      const std::lock_guard held(links_.lock_);
-      links_.messages_[{own_, to, lane}].emplace_back(bytes.begin(), bytes.end());
-      links_.changed_.notify_all();
-      return {};
-    }
-    Status receive(size_t from, uint32_t lane, std::span<std::byte> bytes) override {
-      std::unique_lock held(links_.lock_);
-      auto& queue = links_.messages_[{from, own_, lane}];
-      if (!links_.changed_.wait_for(held, std::chrono::minutes(2), [&] { return !queue.empty(); }))
-        return Error{ErrorCode::kDeviceLost, "no message came"};
-      if (queue.front().size() != bytes.size())
-        return Error{ErrorCode::kInternal, "a message of another size"};
-      std::copy(queue.front().begin(), queue.front().end(), bytes.begin());
-      queue.pop_front();
-      return {};
-    }
-    Status broadcast(size_t from, uint32_t lane, std::span<std::byte> bytes) override {
-      const uint32_t apart = lane + 1000;
-      if (from != own_) return receive(from, apart, bytes);
-      for (size_t to = 0; to < members(); ++to) {
-        if (to != own_ && !send(to, apart, bytes)) return Error{ErrorCode::kInternal, "no"};
-      }
-      return {};
-    }
-
-   private:
-    ThreadLinks& links_;
-    size_t own_;
-  };
-
-  size_t members_;
-  std::chrono::milliseconds delay_;
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::map<Key, std::deque<std::vector<std::byte>>> messages_;
-};
-
-// What each process of a group gets, each a thread with a device.
-template <class Work>
-auto at_each_member(size_t members, const Work& work, std::chrono::milliseconds delay = {}) {
-  ThreadLinks links(members, delay);
-  std::vector<decltype(work(links.link(0)))> results(members);
-  std::vector<std::thread> threads;
-  for (size_t m = 0; m < members; ++m) {
-    threads.emplace_back([&, m] { results[m] = work(links.link(m)); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return results;
-}
-
-Result<Model> load_linked(const std::shared_ptr<DeviceLink>& link, const std::string& path,
-                          const DeviceGroupOptions& options) {
-  const auto device = Device::create(test_device_options());
-  if (!device) return device.error();
-  const auto group = DeviceGroup::create_linked(*device, link, options);
-  if (!group) return group.error();
-  return Model::load(*device, path, {.group = *group});
-}
-
 struct AtMember {
   std::string error;
   Generation generation;
   uint64_t bytes = 0;  // of weights
+  GenerationCounters counters = {};
 };
 
 AtMember generate_at(const std::shared_ptr<DeviceLink>& link, const DeviceGroupOptions& group,
@@ -181,15 +79,16 @@ AtMember generate_at(const std::shared_ptr<DeviceLink>& link, const DeviceGroupO
   auto generation = session->generate(rows, options);
   if (!generation) return {generation.error().message, {}};
   own.generation = std::move(*generation);
+  own.counters = session->counters();
   return own;
 }
 
 // A generation at each of several processes, which has the tokens of one.
 std::vector<AtMember> generate_at_members(size_t members, const DeviceGroupOptions& group,
-                                          std::chrono::milliseconds delay = {}) {
+                                          std::chrono::milliseconds delay = {}, Rows rows = {}) {
   const Model& whole = golden_model("llama-gqa");
   Session alone = make_session(whole);
-  const Rows rows = random_rows(whole, 4, 5);
+  if (rows.empty()) rows = random_rows(whole, 4, 5);
   const GenerateOptions options = options_for(alone, 2, 7, {});
   const Generation expected = generate(alone, rows, options);
   std::vector<AtMember> found = at_each_member(
@@ -327,6 +226,86 @@ TEST_SUITE("model") {
       drawn.choice = TokenChoice::kSampled;
       drawn.sampling.seed = 11;
       check_equal(generate(together, rows, drawn), generate(alone, rows, drawn));
+    }
+  }
+
+  TEST_CASE("two members work on parts of a prompt at the same time, and give the same bits") {
+    if (!have_test_device()) return;
+    for (const char* name : {"llama-gqa", "gpt2-base", "bloom-alibi", "mistral-window"}) {
+      CAPTURE(name);
+      const Model& whole = golden_model(name);
+      const Model split = split_model(name, {.shares = {1, 1}, .prompt_part = 5});
+      Session alone = make_session(whole);
+      for (const size_t tokens : {size_t{7}, size_t{11}, size_t{23}, size_t{41}}) {
+        CAPTURE(tokens);
+        const Rows rows = {random_tokens(whole, tokens, 7)};
+        check_parts(whole, split, rows, options_for(alone, 1, 9, {}));
+        check_parts(whole, split, rows, options_for(alone, 3, 9, {}));
+      }
+      // Rows of one lane, for a callback is called on one thread.
+      GenerateOptions followed = options_for(alone, 1, 9, {});
+      followed.on_token = [](const NewToken&) { return TokenVerdict::kGoOn; };
+      const Rows rows = {random_tokens(whole, 13, 1), random_tokens(whole, 2, 2),
+                         random_tokens(whole, 1, 3), random_tokens(whole, 20, 4)};
+      check_parts(whole, split, rows, followed);
+    }
+  }
+
+  TEST_CASE("parts of a prompt have the bits of a whole one in reproducible precision") {
+    if (!have_test_device()) return;
+    const ModelOptions options{.precision = Precision::kReproducible};
+    const auto whole = Model::load(*test_device(), golden_case("llama-gqa").path("model"), options);
+    REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+    const Model split = split_model("llama-gqa", {.shares = {1, 2}, .prompt_part = 5}, options);
+    Session alone = make_session(*whole), together = make_session(split);
+    const Rows rows = {random_tokens(*whole, 23, 9)};
+    const GenerateOptions greedy = options_for(alone, 1, 9, {});
+    check_same(generate(together, rows, greedy), generate(alone, rows, greedy));
+    CHECK(together.counters().prompt_rounds == together.counters().prompt_parts + 1);
+  }
+
+  TEST_CASE("prompts that only a whole pass reads are not cut") {
+    if (!have_test_device()) return;
+    for (const char* name : {"llama-gqa", "lfm2-base"}) {
+      CAPTURE(name);
+      const Model& whole = golden_model(name);
+      // Of states no step of many tokens leaves what a step of one goes on from.
+      const int part = std::string(name) == "llama-gqa" ? 0 : 5;
+      const Model split = split_model(name, {.shares = {1, 1}, .prompt_part = part});
+      Session alone = make_session(whole), together = make_session(split);
+      const Rows rows = {random_tokens(whole, 23, 7)};
+      const GenerateOptions options = options_for(alone, 1, 6, {});
+      check_equal(generate(together, rows, options), generate(alone, rows, options));
+      CHECK(together.counters().prompt_parts == 0);
+    }
+  }
+
+  TEST_CASE("a token that is none in a part of a prompt is refused, and the group goes on") {
+    if (!have_test_device()) return;
+    const Model split = split_model("llama-gqa", {.shares = {1, 1}, .prompt_part = 5});
+    Session together = make_session(split);
+    const GenerateOptions options = options_for(together, 1, 4, {});
+    Rows rows = {random_tokens(split, 23, 7)};
+    rows[0][11] = split.info().source_vocab;
+    const auto refused = together.generate(rows, options);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+    rows[0][11] = 3;
+    CHECK(together.generate(rows, options).ok());
+  }
+
+  TEST_CASE("processes read a long prompt in parts, as many at once as there are processes") {
+    if (!have_test_device()) return;
+    const Rows rows = {random_tokens(golden_model("llama-gqa"), 43, 5)};
+    for (const size_t members : {size_t{2}, size_t{4}}) {
+      CAPTURE(members);
+      const DeviceGroupOptions group{.shares = std::vector<double>(members, 1), .prompt_part = 6};
+      for (const AtMember& own : generate_at_members(members, group, {}, rows)) {
+        CHECK(own.counters.prompt_parts == 7);
+        // The stages that write keys: of four members the last one has the head alone.
+        const int64_t stages = members == 2 ? 2 : 3;
+        CHECK(own.counters.prompt_rounds == 7 + stages - 1);
+      }
     }
   }
 
@@ -525,6 +504,12 @@ TEST_SUITE("model") {
     CHECK(!DeviceGroup::create({device, device}, {.shares = {1}}).ok());
     CHECK(!DeviceGroup::create({device, device}, {.shares = {1, -1}}).ok());
     CHECK(!DeviceGroup::create({device, device}, {.shares = {1, 1}, .lanes = 65}).ok());
+    for (const int part : {-1, 4081}) {
+      const auto group =
+          DeviceGroup::create({device, device}, {.shares = {1, 1}, .prompt_part = part});
+      REQUIRE(!group.ok());
+      CHECK(group.error().message.find("between 0 and 4080") != std::string::npos);
+    }
   }
 }
 
