@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: the choices of rows, sorted by expert, and tiles of up to 32 of one expert, for
+// computes: the choices of rows, sorted by expert, and tiles of up to 2^tile_bits of one, for
 //           expert_tiled
 // shapes:   Routes (R, K + A, 2) -> List: tiles (T, 3) of expert, first place, count; then the
-//           order (pairs) of choices row * K + k, T = pairs / 32 + X
+//           order (pairs) of choices row * K + k, T = (pairs >> tile_bits) + X
 // mapping:  one workgroup an expert, on x; an invocation a run of choices, which keep their order
 // bounds:   anything; tiles beyond an expert's last have a count of 0
 // requires: nothing (baseline)
@@ -46,13 +46,13 @@ void main() {
   for (uint i = begin; i < end; ++i) {
     if (expert_of(i) == expert) list[place++] = i;
   }
-  // Tiles of expert x begin at place / 32 + x, which leaves each as many as it may need.
-  const uint first = all.x / kExpertTileRows + expert;
-  const uint last = (all.x + all.y) / kExpertTileRows + expert + 1u;
+  // Tiles of expert x begin at (place >> tile_bits) + x, which leaves each as many as it may need.
+  const uint first = (all.x >> p.tile_bits) + expert;
+  const uint last = (all.x + all.y >> p.tile_bits) + expert + 1u;
   for (uint t = first + lane; t < last; t += kLocalSize) {
-    const uint done = min((t - first) * kExpertTileRows, all.y);
+    const uint done = min(t - first << p.tile_bits, all.y);
     list[3u * t] = expert;
     list[3u * t + 1u] = all.x + done;
-    list[3u * t + 2u] = min(all.y - done, kExpertTileRows);
+    list[3u * t + 2u] = min(all.y - done, 1u << p.tile_bits);
   }
 }

@@ -16,7 +16,8 @@
 //           VKF_FP16 kDepth products at a time are summed in halves, then in f32, but for factors
 //           beyond 512 (A) and 8 (B), which are multiplied in f32
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
-//           shared memory <= 16 KiB; with VKF_EXPERTS kBlock is the list's 32 rows
+//           shared memory <= 16 KiB; with VKF_EXPERTS kBlock is the rows of the list's
+//           tiles, at most 32, and workgroups are fewer than 2^16 along x and y
 // variants: matmul_tiled__f32_f32_f32
 //           matmul_tiled__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
 //           matmul_tiled__f32_blocks_f32 DEFINES VKF_BLOCKS=1
@@ -60,9 +61,12 @@ layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
 #include "float_bits.glsl"
 #include "expert_product.glsl"
 layout(binding = 2) readonly buffer List { uint list[]; };
+// For what would otherwise be held from one reading to the next.
+layout(binding = 2) volatile readonly buffer ListAgain { uint list_again[]; };
 uint first_place;  // of the tile, in the list
 
 uint choice_of(uint row) { return list[first_place + min(row, p.m - 1u)]; }
+
 #endif
 
 const uint kDepth = 8u;  // so every invocation loads four elements of A and of B at a time
@@ -126,8 +130,11 @@ uint a_start(uint batch, uint row) {
 #endif
 }
 
-// Where a column's panel has it in step 0, with kWideB in fours.
+// Where a column's panel has it in step 0, with kWideB in fours. Those of experts lie in one panel.
 uint b_start(uint base, uint column) {
+#if VKF_EXPERTS
+  return (base + column) >> 2;
+#endif
   const uint first = min(column, (p.n - 1u) & ~3u);
   return (base + first / kPanelColumns * p.b_panel_stride + first % kPanelColumns) >> 2;
 }
@@ -136,7 +143,9 @@ uint b_start(uint base, uint column) {
 vec4 load_b(uint base, uint start, uint column, uint k, uint end) {
   vec4 v = vec4(0.0);
   if ((kWide & kWholeSteps) == 0u && k >= end) return v;
-#if VKF_BLOCKS
+#if VKF_EXPERTS && VKF_BLOCKS
+  return block_quad(base, k, column);
+#elif VKF_BLOCKS
   // Columns beyond the matrix repeat its last quad; nothing of theirs is stored.
   const uint inside = min(column, (p.n - 1u) & ~3u);
   return block_quad(base + inside / kPanelColumns * p.b_panel_stride, k, inside % kPanelColumns);
@@ -245,7 +254,7 @@ void main() {
 #if VKF_EXPERTS
   const uint row0 = 0u;
   if (!take_panel(list[3u * gl_WorkGroupID.y], gl_WorkGroupID.x * kBlock)) return;
-  const uint column0 = gl_WorkGroupID.x * kBlock % kPanelColumns;
+  uint column0 = gl_WorkGroupID.x * kBlock % kPanelColumns;
   first_place = e.order + list[3u * gl_WorkGroupID.y + 1u];
   p.m = list[3u * gl_WorkGroupID.y + 2u];
   p.b_batch_stride = p.y_batch_stride = 0u;  // one batch, whose number then takes no register
@@ -253,6 +262,11 @@ void main() {
 #else
   const uint row0 = gl_WorkGroupID.y * kBlock;
   const uint column0 = gl_WorkGroupID.x * kBlock;
+#endif
+#if VKF_EXPERTS && VKF_BLOCKS
+  // Where registers are few, what a loop holds for later spills. This one holds the group's numbers
+  // alone, of which the rest is computed and read again.
+  const uint group = gl_WorkGroupID.y << 16 | gl_WorkGroupID.x;
 #endif
   const uint batch = gl_WorkGroupID.z / kParts;
   const uint part_steps = ((p.k + kDepth - 1u) / kDepth + kParts - 1u) / kParts * kDepth;
@@ -292,6 +306,14 @@ void main() {
     }
 #endif
   }
+#if VKF_EXPERTS && VKF_BLOCKS
+  const uint in_expert = (group & 0xffffu) * kBlock / kPanelColumns;
+  const uint tile = 3u * (group >> 16);
+  take_results(in_expert, panel_of(list_again[tile], in_expert));
+  column0 = (group & 0xffffu) * kBlock % kPanelColumns;
+  first_place = e.order + list_again[tile + 1u];
+  p.m = list_again[tile + 2u];
+#endif
   [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
     const uint column = column0 + 4u * (q * kLanesN + lane_n);
     if (column >= p.n) continue;
@@ -305,7 +327,7 @@ void main() {
         continue;
       }
 #if VKF_EXPERTS
-      store_quad(choice_of(row), column, finish_expert(sum[i * kQuads + q], bias));
+      store_quad(list[first_place + row], column, finish_expert(sum[i * kQuads + q], bias));
 #else
       store_quad(row, column, finish(sum[i * kQuads + q], bias, load_addend(row, column)));
 #endif

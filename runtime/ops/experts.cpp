@@ -152,7 +152,12 @@ class ExpertsLowering {
   void tiled_kernel(const Product& product, MatmulParams& p, Dispatch& d) const;
   void add_sum(const RowWindow& window, BoundBuffer z, const ExpertSumParams& params,
                const BoundBuffer* residual, BoundBuffer y);
-  uint32_t tiles() const { return pairs_ / kExpertTileRows + own_.up.experts; }
+  // Rows of one expert that a workgroup multiplies: the side of its block.
+  uint32_t tile_rows() const {
+    const GpuTraits& gpu = context_.caps.gpu;
+    return std::min({kMostExpertTileRows, gpu.matmul_block, gpu.matmul_packed_block});
+  }
+  uint32_t tiles() const { return pairs_ / tile_rows() + own_.up.experts; }
 
   LowerContext& context_;
   const Node& node_;
@@ -164,13 +169,17 @@ class ExpertsLowering {
 };
 
 // The number of rows whose tensors between the two products fit into one binding of any device.
+// Their tiles fit into the groups of one dispatch.
 uint64_t ExpertsLowering::rows_at_once() const {
   constexpr uint64_t kTile = 64;  // rows; a multiple of 64 words is aligned for every device
   constexpr uint64_t kMostBytes = uint64_t{1} << 27;
+  constexpr uint64_t kMostTiles = 65535;  // of any device, and what matmul_tiled.comp takes
   const uint64_t limit = std::min<uint64_t>(context_.caps.limits.max_storage_range, kMostBytes);
   const uint64_t row_bytes = 4ull * choices_ * std::max(width_, hidden_);
-  if (alone() || rows_ * row_bytes <= limit) return rows_;
-  return std::max(kTile, limit / row_bytes / kTile * kTile);
+  const uint64_t most =
+      std::min(limit / row_bytes, (kMostTiles - own_.up.experts) * tile_rows() / choices_);
+  if (alone() || rows_ <= most) return rows_;
+  return std::max(kTile, most / kTile * kTile);
 }
 
 Status ExpertsLowering::lower() {
@@ -190,7 +199,7 @@ Status ExpertsLowering::lower() {
   hidden_rows_ = context_.add_scratch("experts.up", 4 * pairs * hidden_);
   chosen_rows_ = context_.add_scratch("experts.down", 4 * pairs * width_);
   if (!alone()) {
-    const uint64_t tiles = pairs / kExpertTileRows + own_.up.experts;
+    const uint64_t tiles = pairs / tile_rows() + own_.up.experts;
     list_ = context_.add_scratch("experts.order", 4 * (3 * tiles + pairs));
   }
   if (node_.inputs[kExpertsAlways] != kNoTensor) {
@@ -256,7 +265,8 @@ void ExpertsLowering::add_order(const RowWindow& window) {
                                  .first_row = window.first,
                                  .experts = own_.up.experts,
                                  .order = 3 * tiles(),
-                                 .unused = {}};
+                                 .tile_bits = static_cast<uint32_t>(std::countr_zero(tile_rows())),
+                                 .unused = 0};
   Dispatch d = make_dispatch(node_, KernelId::expert_order_expert__u32_none_u32);
   d.bindings = {{node_.inputs[kExpertsRoutes], Access::kRead}, {list_, Access::kWrite}};
   const auto& limits = context_.caps.limits;
@@ -330,7 +340,7 @@ void ExpertsLowering::launch(const RowWindow& window, const Product& product, Ma
   const double columns = p.n - e.first_column;
   const double pairs = pairs_;
   // In tiles each expert's last one may be short.
-  const double rows = alone() ? pairs : std::min(pairs, double{1} * tiles()) * kExpertTileRows;
+  const double rows = alone() ? pairs : std::min(pairs, double{1} * tiles()) * tile_rows();
   d.flops = 2.0 * rows * columns * p.k;
   const double read = alone() ? pairs : std::min<double>(pairs, product.weight.experts);
   const double panel_bytes = 4.0 * static_cast<double>(panel_words(product.weight.all.format, p.k));
@@ -380,15 +390,16 @@ void ExpertsLowering::tiled_kernel(const Product& product, MatmulParams& p, Disp
                           KernelId::expert_tiled__f32_blocks_f32});
   // Fours of neighboring elements of A and B, and whole steps of K.
   const uint32_t wide = (aligned_a(p) != 0 ? 1u : 0u) | 2u | (p.k % 8 == 0 ? 4u : 0u);
-  d.set_constants(MatmulTiledConstants{.local_size = 2 * kExpertTileRows,
-                                       .block = kExpertTileRows,
-                                       .tile_m = 4,
+  const uint32_t block = tile_rows();
+  d.set_constants(MatmulTiledConstants{.local_size = 2 * block,
+                                       .block = block,
+                                       .tile_m = tile_rows_of_invocation(block),
                                        .tile_n = 4,
                                        .activation = p.activation,
                                        .wide = wide,
                                        .parts = 1,
                                        .format = static_cast<uint32_t>(format)});
-  d.groups = {ceil_div(p.n, kExpertTileRows), tiles(), 1};
+  d.groups = {ceil_div(p.n, block), tiles(), 1};
 }
 
 void ExpertsLowering::add_sum(const RowWindow& window, BoundBuffer z, const ExpertSumParams& params,

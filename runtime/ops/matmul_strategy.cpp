@@ -58,7 +58,7 @@ void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice
 
 bool tiled_runs(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t most = std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
-  if (c.rows != 32 && c.rows != 64 && c.rows != 128) return false;
+  if (c.rows != 16 && c.rows != 32 && c.rows != 64 && c.rows != 128) return false;
   return c.rows <= caps.gpu.matmul_block && 2u * c.rows <= most;
 }
 
@@ -95,7 +95,7 @@ void launch_tiled(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
   d.kernel = tiled_kernel(call);
   d.set_constants(MatmulTiledConstants{.local_size = 2 * block,
                                        .block = block,
-                                       .tile_m = block == 32 ? 4u : 8u,
+                                       .tile_m = tile_rows_of_invocation(block),
                                        .tile_n = block == 128 ? 8u : 4u,
                                        .activation = parts > 0 ? kActivationNone : p.activation,
                                        .along_m = p.a_row_stride == 1 && p.a_col_stride != 1,
@@ -230,7 +230,7 @@ uint32_t loads_ahead(const DeviceCaps& caps, uint32_t rows) {
 }
 
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice) {
-  return problem.params.n <= 32 ? 32 : choice.rows;
+  return problem.params.n <= 32 ? std::min<uint32_t>(choice.rows, 32) : choice.rows;
 }
 
 uint64_t blocks_of(const MatmulProblem& problem, uint32_t block) {

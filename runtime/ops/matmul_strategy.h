@@ -76,6 +76,10 @@ uint32_t loads_ahead(const DeviceCaps& caps, uint32_t rows);
 
 // Blocks of matmul_tiled: rows and columns of one, and how many a device wants to be filled.
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice);
+// Rows of a block that an invocation has: with 4 columns, or 8 of blocks of 128, all of the block.
+inline uint32_t tile_rows_of_invocation(uint32_t block) {
+  return std::min(block / 8, 8u);
+}
 uint64_t blocks_of(const MatmulProblem& problem, uint32_t block);
 uint64_t blocks_wanted(const DeviceCaps& caps);
 

@@ -18,12 +18,12 @@ constexpr MatmulChoice kFew{kMostFewRows, kRows, 0, 16, 8};
 // The same in one slice: the order of sums does not depend on the rows.
 constexpr MatmulChoice kFewInOrder{kMostFewRows, kRows, 0, 16, 1};
 
-// Rows of the product, and the side of its square blocks up to there. Every device runs blocks of
-// 32.
+// Rows of the product, and the side of its square blocks up to there. A GPU with few registers has
+// smaller ones for all rows.
 constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
 
 void add_tiled(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
-  uint8_t block = 32;
+  auto block = static_cast<uint8_t>(std::min(32u, caps.gpu.matmul_block));
   for (const auto& [rows, wanted] : kBlocks) {
     if (can_run({rows, kTiled, wanted}, caps)) block = wanted;
     table.push_back({{rows, kTiled, block}});

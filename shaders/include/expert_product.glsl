@@ -4,19 +4,28 @@
 #ifndef VKF_EXPERT_PRODUCT_GLSL
 #define VKF_EXPERT_PRODUCT_GLSL
 
-// Makes p the product of the panel that holds column `column` of an expert, columns counted from
-// the panel's first. False where the binding does not hold the panel.
+uint panel_of(uint expert, uint in_expert) { return expert * e.panels + in_expert - e.first_panel; }
+
+// Of p what finishes the sums of a panel's columns, which are counted from the panel's first. The
+// panel is number `in_expert` of its expert, and `panel` of those that the binding holds.
+void take_results(uint in_expert, uint panel) {
+  const uint first = in_expert * kPanelColumns;
+  p.n = given.n - first;
+  p.y_offset = given.y_offset + ((epilogue() & kActivationGate) != 0u ? first / 2u : first);
+  if (given.bias_offset != kMatmulNone) {
+    p.bias_offset = given.bias_offset + panel * kPanelColumns;
+  }
+}
+
+// Makes p the product of the panel that holds column `column` of an expert. False where the binding
+// does not hold the panel.
 bool take_panel(uint expert, uint column) {
   const uint in_expert = column / kPanelColumns;
-  const uint panel = expert * e.panels + in_expert - e.first_panel;
-  if (in_expert >= e.panels || panel >= e.held_panels) return false;
-  const uint first = in_expert * kPanelColumns;
+  const uint panel = panel_of(expert, in_expert);
   p = given;
-  p.n -= first;
   p.b_offset = panel * p.b_panel_stride;
-  if (p.bias_offset != kMatmulNone) p.bias_offset += panel * kPanelColumns;
-  p.y_offset += (epilogue() & kActivationGate) != 0u ? first / 2u : first;
-  return true;
+  take_results(in_expert, panel);
+  return in_expert < e.panels && panel < e.held_panels;
 }
 
 // What follows the sums of four neighboring columns. With a limit, of pairs:

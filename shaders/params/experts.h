@@ -8,12 +8,11 @@
 inline constexpr uint32_t kMostExperts = 1024;
 inline constexpr uint32_t kMostChoices = 64;
 inline constexpr uint32_t kMostExpertGroups = 64;
-inline constexpr uint32_t kExpertTileRows = 32;
+inline constexpr uint32_t kMostExpertTileRows = 32;  // in a workgroup of expert_tiled
 #else
 const uint kMostExperts = 1024u;
 const uint kMostChoices = 64u;
 const uint kMostExpertGroups = 64u;
-const uint kExpertTileRows = 32u;  // rows of one expert that a workgroup of expert_tiled multiplies
 #endif
 
 // expert_route. A row of logits has X + A columns, a row of routes K + A entries of two words.
@@ -36,7 +35,8 @@ struct ExpertOrderParams {
   uint_t first_row;  // of the routes
   uint_t experts;    // X
   uint_t order;      // where the order begins, in words after the tiles
-  uint_t unused[2];
+  uint_t tile_bits;  // tiles have 1 << tile_bits rows
+  uint_t unused;
 };
 
 // The products of experts, after MatmulParams, of which n and k are one expert's.

@@ -85,6 +85,37 @@ TEST_SUITE("cpu") {
     CHECK(cut->dispatches.size() % 4 == 0);
   }
 
+  TEST_CASE("experts: rows go by windows where the tiles of a dispatch end") {
+    constexpr int64_t kManyRows = 600'000, kNarrow = 8;
+    PreparedOperator op;
+    Graph& graph = op.graph;
+    const ExpertsInputs inputs{
+        .x = graph.add_external("x", DType::kF32, {kManyRows, kNarrow}),
+        .routes = graph.add_external("routes", DType::kU32, {kManyRows, kChoices, 2})};
+    const auto weight = [&](const char* name, uint32_t n, uint32_t k) {
+      ExpertWeight all = weight_of(graph, name, 64, k, MatrixFormat::kF32);  // a panel each
+      all.n = n;
+      return all;
+    };
+    const ExpertWeight up = weight("up", 8, kNarrow), down = weight("down", kNarrow, 4);
+    op.name_output(add_experts(graph, inputs, up, down, {.choices = kChoices}).value(), "y");
+    const auto plan = make_plan(graph, caps_of_tier(Tier::kBaseline), Precision::kF32);
+    REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+    CHECK(plan->dispatches.size() > 4);
+    for (const Dispatch& d : plan->dispatches) CHECK(d.groups[1] <= 65535);
+  }
+
+  TEST_CASE("experts: a GPU with few registers has tiles of 16 rows") {
+    const Layer layer = layer_of(500, false, MatrixFormat::kQ8);
+    DeviceCaps caps = caps_of_tier(Tier::kBaseline);
+    caps.gpu.matmul_packed_block = 16;
+    const auto plan = make_plan(layer.op.graph, caps, Precision::kF32);
+    REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+    REQUIRE(plan->dispatches.size() == 4);
+    CHECK(plan->dispatches[1].groups[1] == 500 * kChoices / 16 + kExperts);
+    check_no_aliasing(*plan);
+  }
+
   TEST_CASE("expert_route and experts refuse inputs that do not fit") {
     const TensorDesc logits = floats_desc({2, 8});
     const auto refused = [&](const ExpertRouteAttrs& attrs, const std::string& part) {

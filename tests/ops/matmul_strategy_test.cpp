@@ -15,11 +15,12 @@ MatmulChoice narrow_rows(const DeviceCaps& caps) {
 // Blocks of every size that a GPU may take, and products in parts of K.
 void add_tiled_runs(std::vector<ProductRun>& runs, const DeviceCaps& caps) {
   add_run(runs, caps, Precision::kF32, choice_of(kTiled, 32));
+  add_run(runs, caps, Precision::kF32, choice_of(kTiled, 16), "small");
   add_run(runs, caps, Precision::kF32, choice_of(kTiled, 64), "large");
   if (can_run(choice_of(kTiled, 128), caps)) {
     add_run(runs, caps, Precision::kF32, choice_of(kTiled, 128), "largest");
   }
-  for (const auto& [block, parts] : {std::pair{32, 3}, {64, 2}}) {
+  for (const auto& [block, parts] : {std::pair{16, 2}, {32, 3}, {64, 2}}) {
     add_run(runs, caps, Precision::kF32, choice_of(kTiled, static_cast<uint8_t>(block)),
             "in parts");
     runs.back().parts = static_cast<uint32_t>(parts);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "plan/gpu_traits.h"
 #include "support/check_case.h"
+#include "vulkan/device_impl.h"
 
 namespace vkformer::testing {
 namespace {
@@ -52,6 +54,29 @@ TEST_SUITE("gpu"){
     check_cases(#name);                                                        \
   }
 #include "ops/op_list.def"
+}
+
+TEST_SUITE("gpu") {
+  TEST_CASE("products agree with their references in the blocks of GPUs with few registers") {
+    constexpr uint32_t kBroadcom = 0x14e4;
+    for (const TierDevice& device : make_tier_devices()) {
+      if (device.wide) continue;
+      INFO(device.tier);
+      DeviceCaps& caps = device.device->impl().context.caps;
+      caps.gpu = gpu_traits(kBroadcom, "");
+      caps.device_class = DeviceClass::kIntegrated;  // software devices have other products
+      REQUIRE(caps.gpu.matmul_block == 16);
+      for (const char* const op : {"matmul", "experts"}) {
+        for (const Check& check : cases_of(op).checks()) {
+          if (!check.tested) continue;
+          INFO(check.name);
+          const auto made = check.make();
+          REQUIRE_MESSAGE(made.ok(), made.error().message);
+          check_case_on(device, *made);
+        }
+      }
+    }
+  }
 }
 
 TEST_SUITE("cpu") {

@@ -16,9 +16,9 @@ TEST_SUITE("cpu") {
       CHECK(row.vendor != 0);
       CHECK_FALSE(row.reason.empty());
       const GpuTraits& t = row.traits;
-      CHECK((t.matmul_block == 32 || t.matmul_block == 64 || t.matmul_block == 128));
-      CHECK((t.matmul_packed_block == 32 || t.matmul_packed_block == 64 ||
-             t.matmul_packed_block == 128));
+      for (const uint32_t block : {t.matmul_block, t.matmul_packed_block}) {
+        CHECK((block == 16 || block == 32 || block == 64 || block == 128));
+      }
       for (const uint32_t rows :
            {t.matmul_rows, t.matmul_packed_rows, t.matmul_dot_rows, t.matmul_dot_rows_of_16}) {
         CHECK((rows >= 1 && rows <= 8));
