@@ -75,7 +75,7 @@ struct Advance {
     kRunning,    // there is more to submit
     kSubmitted,  // everything was submitted or recorded; the GPU may still be at it
     kDone,  // the GPU has finished, as far as timestamps show: without them record never says so
-    kPreparing,  // nothing was submitted yet: plans and pipelines are being made
+    kPreparing,  // nothing can be submitted yet: plans and pipelines are being made
   } progress = Progress::kRunning;
   double fraction = 0;               // 0 to 1, submitted or prepared so far, by our estimate
   double last_microseconds = 0;      // GPU time of the latest slice known to have run; 0: none yet
@@ -149,7 +149,8 @@ class VKFORMER_API Session {
   Status finish_warm_up();
 
   // How many slices of that budget a run of these sizes takes. Plans it, which takes
-  // milliseconds of the calling thread; nothing runs.
+  // milliseconds of the calling thread; nothing runs. Of a model that runs two passes (start), the
+  // first alone: it says how long the second one is.
   Result<FrameEstimate> estimate(const SessionSizes& sizes, double microseconds) const;
 
   // Begins a pass, or a generation, which advance() or record() then carry out. One at a time:
@@ -157,7 +158,9 @@ class VKFORMER_API Session {
   // there yet is prepared while frames go on (DeviceOptions::run_job). Until then the progress is
   // kPreparing, with the fraction of the pipelines. What fails is an error of advance or record. An
   // infinite budget waits for it. With on_token or a grammar each token's steps wait for the host,
-  // in calls of advance or record; on_token is called in these.
+  // in calls of advance or record; on_token is called in these. A model that speaks runs two
+  // passes, the second as long as the first one says. Once the first has run, kPreparing may come
+  // again; each pass is half of the fraction.
   Status start(const TensorMap& inputs, const RunOptions& options = {});
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
   // Submits the next slice, of at most this many microseconds of GPU time by an estimate that

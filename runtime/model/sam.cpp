@@ -151,13 +151,14 @@ Result<FeatureMap> Sam::spread_features(ModelBuilder& b, const FeatureMap& featu
   return FeatureMap{y, features.grid};
 }
 
-Status Sam::build_forward(ModelBuilder& b, const ForwardShape& shape, const ForwardTaps&) const {
+Status Sam::build_forward(ModelBuilder& b, const ForwardShape& shape,
+                          const ForwardTaps& taps) const {
   // What plans without inputs see is a prompt of one point.
   const bool asked = shape.more.size() == 3;
   const int64_t prompts = asked ? shape.more[0] : 1;
   const int64_t count = asked ? shape.more[1] : c_.prompts.mask_tokens + 3;
   const bool masked = asked && shape.more[2] != 0;
-  VKF_ASSIGN(const FeatureMap features, vision_.build(b, shape));
+  VKF_ASSIGN(const FeatureMap features, vision_.build(b, shape, taps));
   SamDecoderInputs inputs;
   VKF_ASSIGN(inputs.features, spread_features(b, features, prompts, masked));
   inputs.tokens = b.graph().add_external(kPromptTokens, DType::kF32,
@@ -165,7 +166,7 @@ Status Sam::build_forward(ModelBuilder& b, const ForwardShape& shape, const Forw
   b.feed(kPromptTokens, inputs.tokens);
   inputs.positions = b.host_floats("features.positions", {features.grid.count(), c_.prompts.width},
                                    prompts_.positions());
-  return add_sam_decoder(b, c_.decoder, inputs, shape.batch);
+  return add_sam_decoder(b, c_.decoder, inputs, shape.batch, taps);
 }
 
 Status read_sam_prompts(const JsonConfig& config, SamConfig& c) {
@@ -226,6 +227,8 @@ Result<std::unique_ptr<ModelFamily>> load_sam(const ModelFiles& files) {
   facts.width = c.vision.stack.width;
   facts.encoder_layers = c.vision.stack.layers;
   facts.encoder_heads = c.vision.stack.heads;
+  facts.decoder_layers = c.decoder.stack.layers;
+  facts.decoder_heads = c.decoder.stack.heads;
   facts.max_source = c.vision.embedding.tokens();
   facts.grid = c.vision.embedding.picture;
   facts.head = HeadKind::kSegmentation;

@@ -4,10 +4,10 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
+#include "model/blocks/picture_layers.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
 #include "ops/activation.h"
-#include "ops/attention.h"
 #include "ops/combine.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
@@ -72,6 +72,7 @@ std::vector<int64_t> quality_widths(const SamDecoder& d) {
 struct TwoWay {
   ModelBuilder& b;
   const SamDecoder& d;
+  const ForwardTaps& taps;
   TensorId points;     // (R, N, D), what tokens are made of
   TensorId positions;  // (grid, D)
   TensorId order;      // (R, grid), every row of the features
@@ -87,10 +88,18 @@ struct TwoWay {
   }
 };
 
+// An attention: its rows of weights, and its map <stack>attentions.`map`.
+struct TwoWaySite {
+  std::string row;
+  std::string stack;  // "decoder_" or "cross_"
+  int64_t map = 0;
+};
+
 // Queries (R, T, D) over keys and values (R, S, D), before its norm; `residual` may be none.
-Result<TensorId> add_two_way_attention(const TwoWay& run, const std::string& row, TensorId query,
+Result<TensorId> add_two_way_attention(const TwoWay& run, const TwoWaySite& site, TensorId query,
                                        TensorId key, TensorId value, TensorId residual) {
   ModelBuilder& b = run.b;
+  const std::string& row = site.row;
   VKF_ASSIGN(const TensorId q, add_named_linear(b, row + ".q", query));
   VKF_ASSIGN(const TensorId k, add_named_linear(b, row + ".k", key));
   VKF_ASSIGN(const TensorId v, add_named_linear(b, row + ".v", value));
@@ -106,7 +115,8 @@ Result<TensorId> add_two_way_attention(const TwoWay& run, const std::string& row
   attrs.q = merged_rows(attrs.queries, u32(queries[2]), 0, attrs.head_width);
   attrs.k = merged_rows(attrs.keys, u32(2 * queries[2]), 0, attrs.head_width);
   attrs.v = merged_rows(attrs.keys, u32(2 * queries[2]), u32(queries[2]), attrs.head_width);
-  VKF_ASSIGN(const TensorId y, add_attention(b.graph(), {.q = q, .kv = kv}, attrs));
+  VKF_ASSIGN(const TensorId y,
+             add_seen_attention(b, {.q = q, .kv = kv}, attrs, run.taps, site.map, site.stack));
   VKF_ASSIGN(const TensorId out, add_named_linear(b, row + ".out", y));
   if (residual == kNoTensor) return add_named_norm(b, run.d.stack, row + ".norm", out);
   return add_named_norm(b, run.d.stack, row + ".norm", out, residual);
@@ -116,21 +126,24 @@ Result<TensorId> add_two_way_attention(const TwoWay& run, const std::string& row
 Status add_two_way_layer(const TwoWay& run, int64_t layer, TensorId& tokens, TensorId& features) {
   ModelBuilder& b = run.b;
   const std::string row = "decoder." + std::to_string(layer) + ".";
+  const TwoWaySite self = {row + "self", "decoder_", layer};
   if (layer == 0) {
-    VKF_ASSIGN(tokens, add_two_way_attention(run, row + "self", tokens, tokens, tokens, kNoTensor));
+    VKF_ASSIGN(tokens, add_two_way_attention(run, self, tokens, tokens, tokens, kNoTensor));
   } else {
     VKF_ASSIGN(const TensorId placed, run.with_points(row + "self.placed", tokens));
-    VKF_ASSIGN(tokens, add_two_way_attention(run, row + "self", placed, placed, tokens, tokens));
+    VKF_ASSIGN(tokens, add_two_way_attention(run, self, placed, placed, tokens, tokens));
   }
   VKF_ASSIGN(const TensorId keys, run.placed(row + "features.placed", features));
   VKF_ASSIGN(const TensorId asking, run.with_points(row + "features.asked", tokens));
-  VKF_ASSIGN(tokens, add_two_way_attention(run, row + "features", asking, keys, features, tokens));
+  VKF_ASSIGN(tokens, add_two_way_attention(run, {row + "features", "cross_", 2 * layer}, asking,
+                                           keys, features, tokens));
   VKF_ASSIGN(TensorId h,
              add_named_linear(b, row + "ffn.up", tokens, {.activation = run.d.stack.activation}));
   VKF_ASSIGN(h, add_named_linear(b, row + "ffn.down", h));
   VKF_ASSIGN(tokens, add_named_norm(b, run.d.stack, row + "ffn.norm", h, tokens));
   VKF_ASSIGN(const TensorId asked, run.with_points(row + "tokens.placed", tokens));
-  VKF_ASSIGN(features, add_two_way_attention(run, row + "tokens", keys, asked, tokens, features));
+  VKF_ASSIGN(features, add_two_way_attention(run, {row + "tokens", "cross_", 2 * layer + 1}, keys,
+                                             asked, tokens, features));
   return {};
 }
 
@@ -229,7 +242,7 @@ void add_sam_decoder_rows(const SamDecoder& d, WeightTable& table) {
 }
 
 Status add_sam_decoder(ModelBuilder& b, const SamDecoder& d, const SamDecoderInputs& in,
-                       int64_t batch) {
+                       int64_t batch, const ForwardTaps& taps) {
   Graph& g = b.graph();
   const int64_t rows = g.tensor(in.tokens).shape[0];
   const int64_t count = in.features.grid.count();
@@ -237,7 +250,7 @@ Status add_sam_decoder(ModelBuilder& b, const SamDecoder& d, const SamDecoderInp
   std::iota(order.begin(), order.end(), 0u);
   const TensorId all =
       b.host_tensor("features.order", DType::kU32, {rows, count}, std::move(order));
-  const TwoWay run{b, d, in.tokens, in.positions, all};
+  const TwoWay run{b, d, taps, in.tokens, in.positions, all};
   TensorId tokens = in.tokens;
   FeatureMap features = in.features;
   for (int64_t i = 0; i < d.stack.layers; ++i) {
@@ -247,7 +260,8 @@ Status add_sam_decoder(ModelBuilder& b, const SamDecoder& d, const SamDecoderInp
   VKF_ASSIGN(const TensorId keys, run.placed("decoder.last.placed", features.states));
   SamDecoder last = d;
   last.stack.epsilon = kFinalNormEpsilon;
-  VKF_ASSIGN(tokens, add_two_way_attention({b, last, in.tokens, in.positions, all}, "decoder.last",
+  const TwoWaySite asked = {"decoder.last", "cross_", 2 * d.stack.layers};
+  VKF_ASSIGN(tokens, add_two_way_attention({b, last, taps, in.tokens, in.positions, all}, asked,
                                            asking, keys, features.states, tokens));
   VKF_ASSIGN(const FeatureMap large, upscale(b, d, features));
   VKF_ASSIGN(const TensorId factors, mask_factors(b, d, tokens));

@@ -27,8 +27,11 @@ struct SamDecoderInputs {
   TensorId positions = kNoTensor;  // (grid, D), of features
 };
 
-// The outputs pred_masks (B, P, masks, 4 height, 4 width) and iou_scores (B, P, masks).
+// The outputs pred_masks (B, P, masks, 4 height, 4 width) and iou_scores (B, P, masks). Of taps
+// decoder_attentions.l (B * P, H, N, N), and cross_attentions in order. Map 2l of those is of
+// tokens to features (B * P, H, N, grid). Map 2l + 1 is of features to tokens (B * P, H, grid, N).
+// The last one is of tokens to features.
 Status add_sam_decoder(ModelBuilder& builder, const SamDecoder& decoder,
-                       const SamDecoderInputs& inputs, int64_t batch);
+                       const SamDecoderInputs& inputs, int64_t batch, const ForwardTaps& taps);
 
 }  // namespace vkformer

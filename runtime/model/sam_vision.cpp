@@ -8,7 +8,6 @@
 #include "model/blocks/picture_layers.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
-#include "ops/attention.h"
 #include "ops/gather_rows.h"
 #include "ops/grid_distances.h"
 #include "weights/read_floats.h"
@@ -91,7 +90,8 @@ Status SamVision::add_rows(const Checkpoint& checkpoint, const std::string& pref
 }
 
 // Of windows, or of the whole picture (N, T, D), before the output projection.
-Result<TensorId> SamVision::attend(ModelBuilder& b, int64_t layer, TensorId h) const {
+Result<TensorId> SamVision::attend(ModelBuilder& b, const ForwardTaps& taps, int64_t layer,
+                                   TensorId h) const {
   const int64_t heads = c_.stack.heads, e = c_.stack.head();
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(e)));
   const Shape shape = b.graph().tensor(h).shape;
@@ -100,7 +100,7 @@ Result<TensorId> SamVision::attend(ModelBuilder& b, int64_t layer, TensorId h) c
   if (!c_.distances) {
     AttentionAttrs attrs = merged_attention(shape[0], shape[1], heads, e, e);
     attrs.scale = scale;
-    return add_attention(b.graph(), {.q = qkv, .kv = qkv}, attrs);
+    return add_seen_attention(b, {.q = qkv, .kv = qkv}, attrs, taps, layer, "encoder_");
   }
   GridDistancesAttrs distances{.heads = u32(heads), .scale = scale};
   const GridSize grid = c_.embedding.grid();
@@ -111,10 +111,11 @@ Result<TensorId> SamVision::attend(ModelBuilder& b, int64_t layer, TensorId h) c
   AttentionAttrs attrs =
       merged_attention(shape[0], shape[1], heads, grid_distance_width(e, distances), e);
   attrs.scale = 1.0f;
-  return add_attention(b.graph(), {.q = spread, .kv = spread}, attrs);
+  return add_seen_attention(b, {.q = spread, .kv = spread}, attrs, taps, layer, "encoder_");
 }
 
-Result<TensorId> SamVision::add_layer(ModelBuilder& b, int64_t layer, TensorId x) const {
+Result<TensorId> SamVision::add_layer(ModelBuilder& b, const ForwardTaps& taps, int64_t layer,
+                                      TensorId x) const {
   Graph& g = b.graph();
   const int64_t batch = g.tensor(x).shape[0];
   VKF_ASSIGN(TensorId h, add_named_norm(b, c_.stack, vision_row(layer, "self.norm"), x));
@@ -129,7 +130,7 @@ Result<TensorId> SamVision::add_layer(ModelBuilder& b, int64_t layer, TensorId x
                          unwindow_rows(grid, batch));
     VKF_ASSIGN(h, add_gather_rows(g, {.x = h, .indices = cut}));
   }
-  VKF_ASSIGN(h, attend(b, layer, h));
+  VKF_ASSIGN(h, attend(b, taps, layer, h));
   if (!all) {
     VKF_ASSIGN(h, add_gather_rows(g, {.x = h, .indices = back}));
   }
@@ -137,7 +138,8 @@ Result<TensorId> SamVision::add_layer(ModelBuilder& b, int64_t layer, TensorId x
   return add_picture_feed_forward(b, c_.stack, "vision." + std::to_string(layer), x);
 }
 
-Result<FeatureMap> SamVision::build(ModelBuilder& b, const ForwardShape& shape) const {
+Result<FeatureMap> SamVision::build(ModelBuilder& b, const ForwardShape& shape,
+                                    const ForwardTaps& taps) const {
   const PictureEmbedding& e = c_.embedding;
   const TensorId pixels = add_pixel_values(b, e.picture.channels, shape);
   TensorId x = kNoTensor;
@@ -151,7 +153,10 @@ Result<FeatureMap> SamVision::build(ModelBuilder& b, const ForwardShape& shape) 
     VKF_ASSIGN(x, add_patch_tokens(b, e, e.grid(), pixels, table));
   }
   for (int64_t i = 0; i < c_.stack.layers; ++i) {
-    VKF_ASSIGN(x, add_layer(b, i, x));
+    if (taps.hidden_states == ForwardTaps::Tap::kOn) {
+      b.mark_output(x, "encoder_hidden_states." + std::to_string(i));
+    }
+    VKF_ASSIGN(x, add_layer(b, taps, i, x));
   }
   // The neck's norms have an epsilon that no configuration changes.
   const StackConfig neck{.epsilon = 1e-6f};

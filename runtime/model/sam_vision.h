@@ -29,15 +29,20 @@ class SamVision {
   // Rows of tensors whose names begin with `prefix` ("vision_encoder.").
   Status add_rows(const Checkpoint& checkpoint, const std::string& prefix,
                   WeightTable& table) const;
-  // pixel_values -> features (B, grid, channels).
-  Result<FeatureMap> build(ModelBuilder& builder, const ForwardShape& shape) const;
+  // pixel_values -> features (B, grid, channels). The taps are encoder_hidden_states.l (B, grid, D)
+  // and encoder_attentions.l. A layer that sees all has a map (B, H, grid, grid). Another has
+  // (B * windows, H, area, area), windows row by row.
+  Result<FeatureMap> build(ModelBuilder& builder, const ForwardShape& shape,
+                           const ForwardTaps& taps) const;
 
  private:
   bool sees_all(int64_t layer) const;
   // The grid that a layer attends over.
   WindowGrid windows_of(int64_t layer) const;
-  Result<TensorId> attend(ModelBuilder& b, int64_t layer, TensorId h) const;
-  Result<TensorId> add_layer(ModelBuilder& b, int64_t layer, TensorId x) const;
+  Result<TensorId> attend(ModelBuilder& b, const ForwardTaps& taps, int64_t layer,
+                          TensorId h) const;
+  Result<TensorId> add_layer(ModelBuilder& b, const ForwardTaps& taps, int64_t layer,
+                             TensorId x) const;
 
   Config c_;
 };

@@ -65,6 +65,8 @@ class ForwardPass : public Preparation {
   Result<std::vector<SliceWrite>> writes(const FeedWords& words) const {
     return graph_->only().feed_writes(memory_.only(), words);
   }
+  // Instead of writes: at once, while nothing that was submitted reads the feeds.
+  Status feed(const FeedWords& words) { return graph_->feed(memory_, words); }
   Result<SlicedPlan> sliced(std::vector<SliceWrite> writes);
   Result<TensorMap> read_outputs(const PassInputs& inputs);
   // External tensors by name, with their place in our memory or the application's.

@@ -256,13 +256,19 @@ Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& o
   return outputs;
 }
 
+Result<SessionState::PassRequest> SessionState::second_request(const TensorMap& inputs,
+                                                               TensorMap& outputs) const {
+  VKF_ASSIGN(ForwardInputs read, model_->family().second_inputs(inputs, outputs));
+  PassRequest request;
+  request.key = {.shape = std::move(read.shape), .pass = ForwardKey::Pass::kSecond};
+  request.inputs = {std::move(read.words)};
+  return request;
+}
+
 Status SessionState::run_second(const TensorMap& inputs, TensorMap& outputs) {
-  const ModelFamily& family = model_->family();
-  if (family.facts().passes == ModelFacts::Passes::kOne) return {};
-  VKF_ASSIGN(const ForwardInputs read, family.second_inputs(inputs, outputs));
-  const ForwardKey key{.shape = read.shape, .pass = ForwardKey::Pass::kSecond};
-  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(key));
-  VKF_ASSIGN(TensorMap more, pass->run({read.words}));
+  if (model_->family().facts().passes == ModelFacts::Passes::kOne) return {};
+  VKF_ASSIGN(const PassRequest request, second_request(inputs, outputs));
+  VKF_ASSIGN(TensorMap more, run(request));
   outputs.merge(more);
   return {};
 }
@@ -340,19 +346,27 @@ Result<std::vector<std::vector<float>>> SessionState::score(
 Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                            const std::map<std::string, TensorPlace>& places) {
   const ModelFacts& facts = model_->family().facts();
-  if (facts.passes == ModelFacts::Passes::kTwo) {
-    return unsupported(message({"[start] a ", facts.architecture,
-                                " runs two passes, of which the first says how large the second "
-                                "one is; their slices are not planned, so use run."}));
+  const bool two = facts.passes == ModelFacts::Passes::kTwo;
+  if (two && !places.empty()) {
+    return unsupported(
+        message({"[", places.begin()->first, "] lies in a buffer of the application, but a ",
+                 facts.architecture,
+                 " runs two passes, between which the host reads the inputs and says how long the "
+                 "outputs are; give the tensor's values, and read the outputs by finish."}));
   }
   VKF_CHECK(check_no_overlap(places));
   VKF_ASSIGN(PassRequest read, pass_request(inputs, options, places, kOff));
+  VKF_CHECK(start(awaited_pass(std::move(read))));
+  if (two) two_.emplace(TwoPasses{.inputs = inputs});
+  return {};
+}
+
+SessionState::Awaited SessionState::awaited_pass(PassRequest read) {
   auto request = std::make_shared<PassRequest>(std::move(read));
-  return start(
-      {.needs = {.passes = {{request->key}}}, .begin = [this, request](Needs& needs) -> Status {
-         return sliced_.start_pass(std::move(needs.passes[0].pass), std::move(request->inputs), {},
-                                   {});
-       }});
+  return {.needs = {.passes = {{request->key}}}, .begin = [this, request](Needs& needs) -> Status {
+            return sliced_.start_pass(std::move(needs.passes[0].pass), std::move(request->inputs),
+                                      {}, {});
+          }};
 }
 
 Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options,
@@ -451,6 +465,33 @@ Result<bool> SessionState::begun(double microseconds) {
   return true;
 }
 
+Status SessionState::follow_first(double microseconds) {
+  if (!two_ || two_->second || awaited_) return {};
+  VKF_ASSIGN(const bool ran, sliced_.pass_ran(microseconds));
+  if (!ran) return {};
+  VKF_ASSIGN(two_->outputs, sliced_.finish());
+  VKF_ASSIGN(PassRequest second, second_request(two_->inputs, two_->outputs));
+  two_->second = true;
+  awaited_ = awaited_pass(std::move(second));
+  return {};
+}
+
+Result<bool> SessionState::going_on(double microseconds, double wait) {
+  const Status followed = follow_first(wait);
+  const Result<bool> ready =
+      followed ? begun(portion_of(microseconds)) : Result<bool>(followed.error());
+  // What fails between two passes cannot go on.
+  if (!ready && two_) (void)cancel();
+  return ready;
+}
+
+Advance SessionState::of_both(Advance advance) const {
+  if (!two_) return advance;
+  advance.fraction = (advance.fraction + (two_->second ? 1 : 0)) / 2;
+  if (!two_->second) advance.progress = Advance::Progress::kRunning;
+  return advance;
+}
+
 double SessionState::fraction(const Needs& needs) {
   double sum = 0, count = 0;
   const auto add = [&](auto& cache, const auto& list) {
@@ -523,16 +564,27 @@ Result<FrameEstimate> SessionState::estimate(const SessionSizes& sizes, double m
 
 Result<Advance> SessionState::advance(double microseconds, const SubmitSemaphores& semaphores) {
   VKF_CHECK(check_budget(microseconds));
-  VKF_ASSIGN(const bool ready, begun(portion_of(microseconds)));
-  if (ready) return sliced_.advance(microseconds, semaphores);
+  VKF_ASSIGN(const bool ready, going_on(microseconds, microseconds));
+  if (ready) {
+    VKF_ASSIGN(const Advance advance, sliced_.advance(microseconds, semaphores));
+    return of_both(advance);
+  }
   VKF_CHECK(sliced_.sync(semaphores));
   return preparing();
 }
 
 Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microseconds) {
   VKF_CHECK(check_budget(microseconds));
-  VKF_ASSIGN(const bool ready, begun(portion_of(microseconds)));
-  return ready ? sliced_.record(commands, microseconds) : preparing();
+  // Who submits is the application, for which nobody can wait.
+  VKF_ASSIGN(const bool ready, going_on(microseconds, 0));
+  if (!ready) return preparing();
+  if (two_ && !two_->second && !sliced_.timed()) {
+    return unsupported(
+        "[record] this device has no timestamps, without which nobody sees when the first of two "
+        "passes has run; use advance");
+  }
+  VKF_ASSIGN(const Advance advance, sliced_.record(commands, microseconds));
+  return of_both(advance);
 }
 
 Status SessionState::drop_recorded() {
@@ -542,7 +594,20 @@ Status SessionState::drop_recorded() {
 
 Result<TensorMap> SessionState::finish() {
   VKF_CHECK(check_prepared());
-  return sliced_.finish();
+  if (!two_) return sliced_.finish();
+  if (!two_->second) {
+    return invalid_argument(
+        "[finish] the second of two passes is still to be submitted; call advance or record until "
+        "the progress is kSubmitted or kDone, or cancel");
+  }
+  Result<TensorMap> more = sliced_.finish();
+  // What was not submitted yet is still started.
+  if (!more && !sliced_.check_idle()) return more;
+  TensorMap outputs = std::move(two_->outputs);
+  two_.reset();
+  if (!more) return more;
+  outputs.merge(*more);
+  return outputs;
 }
 
 Result<Generation> SessionState::finish_generation() {
@@ -552,6 +617,7 @@ Result<Generation> SessionState::finish_generation() {
 
 Status SessionState::cancel() {
   awaited_.reset();
+  two_.reset();
   forward_.give_up_some();
   steps_.give_up_some();
   images_.give_up_some();

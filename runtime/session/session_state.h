@@ -95,11 +95,23 @@ class SessionState {
     Needs needs;
     std::function<Status(Needs& needs)> begin;  // once all of it is prepared
   };
+  // Of a family with two passes (ModelFacts::Passes): what was started, until it is finished.
+  struct TwoPasses {
+    TensorMap inputs;
+    TensorMap outputs = {};  // of the first, once it has run
+    bool second = false;     // whether the second one has begun, or is being prepared
+  };
   Status start(Awaited awaited);
   // Whether what was started has begun. Works on what it waits for, for about so long where that is
   // up to the caller; infinity waits. What fails ends what was started.
   Result<bool> begun(double microseconds);
   Result<bool> prepared(Needs& needs, double microseconds);
+  // The same, after which slices go on. Where the first of two passes has run, the second one
+  // begins. Infinity waits for the first.
+  Result<bool> going_on(double microseconds, double wait);
+  Status follow_first(double microseconds);
+  // Of both passes, where there are two.
+  Advance of_both(Advance advance) const;
   double fraction(const Needs& needs);
   Advance preparing();
   Status check_idle() const;
@@ -114,6 +126,9 @@ class SessionState {
                                    const std::map<std::string, TensorPlace>& places,
                                    ForwardTaps::Tap last_logits);
   Result<TensorMap> run(const PassRequest& request);
+  Awaited awaited_pass(PassRequest read);
+  // The second of two passes, of the outputs that the first gave; keeps those for the caller.
+  Result<PassRequest> second_request(const TensorMap& inputs, TensorMap& outputs) const;
   // A pass or a generation as parts that run beside each other; absent where they run as one.
   Result<std::optional<TensorMap>> run_beside(const TensorMap& inputs, const RunOptions& options);
   Result<std::optional<Generation>> generate_beside(const TensorMap& inputs,
@@ -144,6 +159,7 @@ class SessionState {
   // After the passes, whose recordings its slices may still run.
   SlicedRun sliced_;
   std::optional<Awaited> awaited_;
+  std::optional<TwoPasses> two_;
   Needs warming_;  // asked for by warm_up
 };
 

@@ -100,7 +100,15 @@ Status SlicedRun::start_generation(std::vector<ReadyJob> jobs, const GenerateOpt
 }
 
 Status SlicedRun::begin_pass(std::vector<SliceImage> copies) {
-  VKF_ASSIGN(std::vector<SliceWrite> writes, started_->pass->writes(started_->inputs.words));
+  ForwardPass& pass = *started_->pass;
+  const FeedWords& words = started_->inputs.words;
+  std::vector<SliceWrite> writes;
+  if (pass.key().pass == ForwardKey::Pass::kSecond) {
+    // What the first pass gave may be long.
+    VKF_CHECK(pass.feed(words));
+  } else {
+    VKF_ASSIGN(writes, pass.writes(words));
+  }
   size_t bytes = 0;
   for (const SliceWrite& write : writes) bytes += write.bytes.size();
   if (bytes > kMostWritten) {
@@ -108,7 +116,7 @@ Status SlicedRun::begin_pass(std::vector<SliceImage> copies) {
         message({"[start] the inputs are ", bytes, " bytes, but at most ", kMostWritten,
                  " are written by command buffers; give them as buffers"}));
   }
-  VKF_ASSIGN(SlicedPlan plan, started_->pass->sliced(std::move(writes)));
+  VKF_ASSIGN(SlicedPlan plan, pass.sliced(std::move(writes)));
   plan.images = std::move(copies);
   if (started_->images) {
     plan.units.insert(plan.units.begin(), started_->images->unit());
@@ -261,6 +269,14 @@ Status SlicedRun::cancel() {
   if (!started_) return {};
   started_.reset();
   return sliced_->clear();
+}
+
+Result<bool> SlicedRun::pass_ran(double microseconds) {
+  VKF_CHECK(check_started());
+  if (!sliced_->check_submitted()) return false;
+  if (std::isinf(microseconds)) VKF_CHECK(sliced_->wait());
+  VKF_CHECK(sliced_->collect());
+  return sliced_->idle();
 }
 
 Result<std::map<std::string, PassTensor>> SlicedRun::tensors() const {

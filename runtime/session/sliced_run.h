@@ -45,6 +45,11 @@ class SlicedRun {
   Result<TensorMap> finish();
   Result<Generation> finish_generation();
   Status cancel();
+  // Whether all slices of a pass have run, as far as is known. Waits for those that were submitted
+  // where `microseconds` is infinity.
+  Result<bool> pass_ran(double microseconds);
+  // Whether slices that the application submits can be seen to have run.
+  bool timed() const { return sliced_ && sliced_->timed(); }
   // Tensors of the pass that was started, by name.
   Result<std::map<std::string, PassTensor>> tensors() const;
 

@@ -12,6 +12,7 @@ namespace vkformer {
 namespace {
 
 const std::string kCase = VKFORMER_SOURCE_DIR "/tests/golden/marian-base";
+const std::string kMasks = VKFORMER_SOURCE_DIR "/tests/golden/sam-points";
 
 std::vector<float> floats(const TensorMap& outputs, const std::string& name) {
   REQUIRE(outputs.count(name) == 1);
@@ -20,12 +21,27 @@ std::vector<float> floats(const TensorMap& outputs, const std::string& name) {
   return *values;
 }
 
-Session open_session(const Device& device) {
-  const auto model = Model::load(device, kCase + "/model");
+Session open_session(const Device& device, const std::string& golden = kCase) {
+  const auto model = Model::load(device, golden + "/model");
   REQUIRE(model);
   auto session = Session::create(*model);
   REQUIRE(session);
   return std::move(*session);
+}
+
+// Of each map of `outputs`, whose rows are softmaxes of `scores`.
+void check_softmax(const TensorMap& outputs, const TensorMap& scores, const std::string& name) {
+  CAPTURE(name);
+  const std::vector<float> map = floats(outputs, name), raw = floats(scores, name);
+  const auto keys = static_cast<size_t>(outputs.at(name).shape.back());
+  REQUIRE(map.size() == raw.size());
+  for (size_t row = 0; row < map.size(); row += keys) {
+    double total = 0;
+    for (size_t j = 0; j < keys; ++j) total += std::exp(double{raw[row + j]});
+    for (size_t j = 0; j < keys; ++j) {
+      CHECK(std::exp(double{raw[row + j]}) / total == doctest::Approx(map[row + j]).epsilon(1e-4));
+    }
+  }
 }
 
 }  // namespace
@@ -83,6 +99,63 @@ TEST_SUITE("model") {
     options.attention_layer = 0;
     options.attention_head = 4;
     CHECK(!session.run(*inputs, options));
+  }
+
+  TEST_CASE("attention taps: maps of SAM by number and head, scores, entropies and temperatures") {
+    VKF_TEST_DEVICE(device);
+    Session session = open_session(device_of(device), kMasks);
+    const auto inputs = read_tensor_file(kMasks + "/inputs.safetensors");
+    REQUIRE(inputs);
+    RunOptions options{.attentions = true};
+    const auto all = session.run(*inputs, options);
+    REQUIRE(all);
+    const auto again = session.run(*inputs, options);
+    REQUIRE(again);
+    for (const auto& [name, tensor] : *all) CHECK(tensor.bytes == again->at(name).bytes);
+    options.attention_values = RunOptions::AttentionValues::kScores;
+    const auto raw = session.run(*inputs, options);
+    REQUIRE(raw);
+    // A window with relative positions, all of a picture, tokens, and both ways between them.
+    for (const char* name : {"encoder_attentions.0", "encoder_attentions.1", "decoder_attentions.1",
+                             "cross_attentions.1", "cross_attentions.4"}) {
+      check_softmax(*all, *raw, name);
+    }
+    options.attention_values = RunOptions::AttentionValues::kProbabilities;
+    options.attention_layer = 1;
+    options.attention_head = 1;
+    const auto one = session.run(*inputs, options);
+    REQUIRE(one);
+    CHECK(one->count("cross_attentions.4") == 0);
+    for (const char* name :
+         {"encoder_attentions.1", "decoder_attentions.1", "cross_attentions.1"}) {
+      CAPTURE(name);
+      const Shape shape = all->at(name).shape;
+      CHECK(one->at(name).shape == Shape{shape[0], 1, shape[2], shape[3]});
+      const std::vector<float> whole = floats(*all, name), head = floats(*one, name);
+      const auto tile = static_cast<size_t>(shape[2] * shape[3]);
+      for (size_t i = 0; i < head.size(); ++i) {
+        CHECK(head[i] == whole[(i / tile * 2 + 1) * tile + i % tile]);
+      }
+    }
+    options.attention_layer = 2;
+    const auto beyond = session.run(*inputs, options);
+    REQUIRE(!beyond);
+    CHECK(beyond.error().message.find("2 layers") != std::string::npos);
+
+    const auto hot = session.run(*inputs, {.attentions = true, .entropy = true, .temperature = 4});
+    REQUIRE(hot);
+    const std::vector<float> entropy = floats(*hot, "encoder_attention_entropy.0");
+    const std::vector<float> map = floats(*hot, "encoder_attentions.0");
+    const size_t keys = map.size() / entropy.size();
+    CHECK(keys == 9);
+    for (size_t row = 0; row < entropy.size(); ++row) {
+      double sum = 0;
+      for (size_t j = 0; j < keys; ++j) {
+        const double p = map[row * keys + j];
+        sum -= p * std::log(p);
+      }
+      CHECK(entropy[row] == doctest::Approx(sum).epsilon(1e-4));
+    }
   }
 }
 

@@ -131,6 +131,61 @@ TEST_SUITE("model") {
     }
   }
 
+  TEST_CASE("two passes in slices, the second as long as the first says, give the bits of run") {
+    if (!have_test_device()) return;
+    for (const char* name : {"vits-flows", "vits-convs"}) {
+      CAPTURE(name);
+      Loaded loaded = load(name);
+      const auto whole = loaded.session.run(loaded.inputs);
+      REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+      for (double budget : {1.0, 500.0, std::numeric_limits<double>::infinity()}) {
+        CAPTURE(budget);
+        REQUIRE(loaded.session.start(loaded.inputs).ok());
+        check_refused(loaded.session.run(loaded.inputs), "finish or cancel first");
+        const int slices = advance_to_end(loaded.session, budget);
+        if (budget == 1.0) CHECK(slices > 40);
+        const auto sliced = loaded.session.finish();
+        REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
+        check_same_bits(*whole, *sliced);
+      }
+      // Sizes of the caller alone are not those of the second pass.
+      CHECK(loaded.session.estimate({.batch = 1, .tokens = 7}, 1000).ok());
+    }
+  }
+
+  TEST_CASE("two passes end where they fail, are cancelled or are not submitted yet") {
+    if (!have_test_device()) return;
+    Loaded loaded = load("vits-convs");
+    const auto whole = loaded.session.run(loaded.inputs);
+    REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+    REQUIRE(loaded.session.start(loaded.inputs).ok());
+    check_refused(loaded.session.finish(), "call advance");
+    const auto advance = loaded.session.advance(std::numeric_limits<double>::infinity());
+    REQUIRE(advance.ok());
+    CHECK(advance->more_to_submit());
+    check_refused(loaded.session.finish(), "second of two passes");
+    REQUIRE(loaded.session.advance(std::numeric_limits<double>::infinity()).ok());
+    REQUIRE(loaded.session.cancel().ok());
+    check_refused(loaded.session.advance(1), "nothing was started");
+    // Frames of hours.
+    TensorMap slow = loaded.inputs;
+    slow["speaking_rate"] = Tensor::from_floats({1}, std::vector<float>{1e-6f});
+    const auto refused = loaded.session.run(slow);
+    REQUIRE_FALSE(refused.ok());
+    REQUIRE(loaded.session.start(slow).ok());
+    REQUIRE(loaded.session.advance(std::numeric_limits<double>::infinity()).ok());
+    const auto failed = loaded.session.advance(std::numeric_limits<double>::infinity());
+    REQUIRE_FALSE(failed.ok());
+    CHECK(failed.error().message == refused.error().message);
+    check_refused(loaded.session.finish(), "nothing was started");
+    const auto again = loaded.session.run(loaded.inputs);
+    REQUIRE(again.ok());
+    check_same_bits(*whole, *again);
+    // A session may also go away between them.
+    REQUIRE(loaded.session.start(loaded.inputs).ok());
+    REQUIRE(loaded.session.advance(std::numeric_limits<double>::infinity()).ok());
+  }
+
   TEST_CASE("a generation in slices gives the tokens and scores of one in one go") {
     if (!have_test_device()) return;
     for (const std::string name :
@@ -222,23 +277,26 @@ TEST_SUITE("model") {
     auto device = make_test_device(test_device_options(), test_device_tweaks());
     REQUIRE(device.ok());
     vulkan_of(*device)->impl().context.timestamp_bits = 0;
-    const GoldenCase golden = golden_case("bert-base");
-    const auto model = Model::load(*device, golden.path("model"));
-    REQUIRE_MESSAGE(model.ok(), model.error().message);
-    auto session = Session::create(*model);
-    REQUIRE(session.ok());
-    const TensorMap inputs = golden.pass_inputs();
-    const auto whole = session->run(inputs);
-    REQUIRE(whole.ok());
-    REQUIRE(session->start(inputs).ok());
-    advance_to_end(*session, 300);
-    const auto done = session->advance(300);
-    REQUIRE(done.ok());
-    CHECK(done->progress == Advance::Progress::kDone);
-    CHECK(done->last_microseconds > 0);
-    const auto sliced = session->finish();
-    REQUIRE(sliced.ok());
-    check_same_bits(*whole, *sliced);
+    for (const char* name : {"bert-base", "vits-convs"}) {
+      CAPTURE(name);
+      const GoldenCase golden = golden_case(name);
+      const auto model = Model::load(*device, golden.path("model"));
+      REQUIRE_MESSAGE(model.ok(), model.error().message);
+      auto session = Session::create(*model);
+      REQUIRE(session.ok());
+      const TensorMap inputs = golden.pass_inputs();
+      const auto whole = session->run(inputs);
+      REQUIRE(whole.ok());
+      REQUIRE(session->start(inputs).ok());
+      advance_to_end(*session, 300);
+      const auto done = session->advance(300);
+      REQUIRE(done.ok());
+      CHECK(done->progress == Advance::Progress::kDone);
+      CHECK(done->last_microseconds > 0);
+      const auto sliced = session->finish();
+      REQUIRE(sliced.ok());
+      check_same_bits(*whole, *sliced);
+    }
   }
 
   TEST_CASE("a pass that was cancelled midway leaves nothing behind") {

@@ -214,16 +214,50 @@ def lists_of(out, config=None):
     return expected
 
 
+def watch_sam(model):
+    """Attention maps of SAM, and the states that its picture encoder's layers begin with, as passes fill them in. The
+    library hands out no map of the mask decoder. Cross-attention counts those of all layers in their order: tokens to
+    features, features to tokens, and the last one of tokens."""
+    seen = {}
+
+    def keep_map(module, name):
+        heads = module.num_attention_heads
+
+        def keep(_, __, output):
+            maps = output[1]
+            seen[name] = maps.reshape(-1, heads, *maps.shape[-2:])
+        module.register_forward_hook(keep)
+
+    def keep_states(module, name):
+        def keep(_, arguments):
+            seen[name] = arguments[0].flatten(1, 2)
+        module.register_forward_pre_hook(keep)
+
+    for i, layer in enumerate(model.vision_encoder.layers):
+        keep_map(layer.attn, f"encoder_attentions.{i}")
+        keep_states(layer, f"encoder_hidden_states.{i}")
+    decoder = model.mask_decoder.transformer
+    for i, layer in enumerate(decoder.layers):
+        keep_map(layer.self_attn, f"decoder_attentions.{i}")
+        keep_map(layer.cross_attn_token_to_image, f"cross_attentions.{2 * i}")
+        keep_map(layer.cross_attn_image_to_token, f"cross_attentions.{2 * i + 1}")
+    keep_map(decoder.final_attn_token_to_image, f"cross_attentions.{2 * len(decoder.layers)}")
+    return seen
+
+
 def forward(model, inputs):
     wanted = {"output_hidden_states": True, "output_attentions": True}
-    if model.config.model_type == "cvt":
+    if model.config.model_type in ("cvt", "sam"):
         wanted = {}
+    watched = copy.deepcopy(model)
+    seen = watch_sam(watched) if model.config.model_type == "sam" else {}
     with torch.no_grad():
-        out = copy.deepcopy(model)(**in_double(inputs), **wanted)
+        out = watched(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
              "text_embeds", "image_embeds", "logits_per_image", "logits_per_text",
              "start_logits", "end_logits", "pred_boxes", "predicted_depth", "pred_masks", "iou_scores")
-    expected = {name: out[name] for name in names if torch.is_tensor(out.get(name))} | lists_of(out, model.config)
+    expected = {name: out[name] for name in names if torch.is_tensor(out.get(name))}
+    expected |= lists_of(out, model.config) | seen
     if type(model).__name__.endswith("ForCausalLM"):
         with torch.no_grad():
             base = copy.deepcopy(model.base_model)(**in_double(inputs))
