@@ -66,9 +66,7 @@ Status read_distance_rows(const JsonConfig& config, int64_t positions, DistanceR
                  rows.farthest, " and ", rows.buckets, ", but may be at most ", kMostPositions}));
   }
   const Status fits = check_distance_rows(rows, positions);
-  if (!fits)
-    return invalid_file("[position_buckets] in " + config.where() + ": " + fits.error().message);
-  return {};
+  return fits.ok() ? fits : invalid_file(config.where() + ": " + fits.error().message);
 }
 
 // The first layer's convolution.

@@ -44,9 +44,9 @@ TEST_SUITE("cpu") {
     check_refused(with(kDeberta, "type_vocab_size", -1), ErrorCode::kInvalidFile,
                   {"[type_vocab_size]", "-1"});
     check_refused(with(kDeberta, "position_buckets", 1), ErrorCode::kInvalidFile,
-                  {"[position_buckets]", "1 buckets"});
+                  {"[position_buckets]", "is 1 and"});
     check_refused(with(kDeberta, "max_relative_positions", 4), ErrorCode::kInvalidFile,
-                  {"[position_buckets]", "up to 4"});
+                  {"[position_buckets]", "[max_relative_positions] 4"});
     check_refused(with(kDeberta, "max_relative_positions", int64_t{1} << 40),
                   ErrorCode::kInvalidFile, {"[max_relative_positions]"});
     check_refused(with(kDeberta, "architectures", Json::array({"DebertaV2ForMultipleChoice"})),

@@ -218,8 +218,10 @@ Status check_distance_rows(const DistanceRowsConfig& c, int64_t tokens) {
   const int64_t mid = c.buckets / 2;
   if (c.buckets == 0 || tokens - 1 <= mid) return {};
   if (c.buckets >= 2 && c.farthest - 1 > mid) return {};
-  return invalid_argument(message({c.buckets, " buckets for distances up to ", c.farthest,
-                                   " do not tell those of ", tokens, " tokens apart"}));
+  return invalid_argument(
+      message({"[position_buckets] is ", c.buckets, " and [max_relative_positions] ", c.farthest,
+               ", which do not tell the distances of ", tokens, " tokens apart; give at most ",
+               mid + 1, " tokens"}));
 }
 
 int64_t distance_row(const DistanceRowsConfig& c, int64_t distance) {
