@@ -53,13 +53,14 @@ for kind in greedy beams; do
 done
 
 # A long prompt is read in parts, which all processes work on at the same time.
-prompt="To be, or not to be, that is the question: whether it is nobler in the mind to suffer"
-"$program" generate "$model" "$prompt" --max-new-tokens 12 --temperature 0 --quiet >alone.txt
+echo "To be, or not to be, that is the question: whether it is nobler in the mind to suffer" >long.txt
+"$program" generate "$model" --input long.txt --output long.jsonl --max-new-tokens 12 --temperature 0 --quiet
 for count in 2 4; do
   for part in 7 64 0; do
-    ranks "$count" "$program" generate "$model" "$prompt" --max-new-tokens 12 --temperature 0 --prompt-part "$part" \
-      --quiet >out.txt 2>log.txt || { cat log.txt; fail "parts of $part tokens on $count processes"; }
-    cmp alone.txt out.txt || fail "parts of $part tokens on $count processes give another text"
+    ranks "$count" "$program" generate "$model" --input long.txt --output out.jsonl --max-new-tokens 12 --temperature 0 \
+      --prompt-part "$part" --quiet 2>log.txt || { cat log.txt; fail "parts of $part tokens on $count processes"; }
+    same_texts long.jsonl out.jsonl || fail "parts of $part tokens on $count processes give another text"
+    rm out.jsonl
   done
   echo "parts of a prompt, $count processes: the text of one"
 done
