@@ -44,6 +44,16 @@ void check_words(const Tensor& expected, const float* words) {
   CHECK(std::memcmp(words, expected.bytes.data(), expected.bytes.size()) == 0);
 }
 
+// The pass ends with the outputs of a run, to the bit.
+void check_finishes(Guest& guest) {
+  const auto outputs = guest.session->finish();
+  REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+  for (const auto& [bound_name, tensor] : guest.expected) {
+    const auto& name = bound_name;
+    CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
+  }
+}
+
 }  // namespace
 
 TEST_SUITE("model") {
@@ -65,12 +75,7 @@ TEST_SUITE("model") {
           more = advance->more_to_submit();
           frame.submit_and_wait();
         }
-        const auto outputs = guest.session->finish();
-        REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-        for (const auto& [bound_name, tensor] : guest.expected) {
-          const auto& name = bound_name;
-          CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
-        }
+        check_finishes(guest);
       }
     }
   }
@@ -115,12 +120,7 @@ TEST_SUITE("model") {
     }
     CHECK(most_in_flight == kFramesInFlight);
     frames.back().wait();
-    const auto outputs = guest.session->finish();
-    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [bound_name, tensor] : guest.expected) {
-      const auto& name = bound_name;
-      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
-    }
+    check_finishes(guest);
   }
 
   TEST_CASE("pictures and outputs lie in the application's buffers, without copies") {
@@ -195,12 +195,7 @@ TEST_SUITE("model") {
         advance_between(*guest.session, kWholeFrame, {{binary, 0}}, {{timeline, 7}});
     REQUIRE_MESSAGE(advance.ok(), advance.error().message);
     queue.wait_for(timeline, 7);
-    const auto outputs = guest.session->finish();
-    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [bound_name, tensor] : guest.expected) {
-      const auto& name = bound_name;
-      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
-    }
+    check_finishes(guest);
   }
 
   TEST_CASE("recorded slices that never run leave nothing behind when they are cancelled") {
@@ -220,12 +215,7 @@ TEST_SUITE("model") {
     }
     REQUIRE(advance.ok());
     CHECK(advance->progress == Advance::Progress::kDone);
-    const auto outputs = guest.session->finish();
-    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [bound_name, tensor] : guest.expected) {
-      const auto& name = bound_name;
-      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
-    }
+    check_finishes(guest);
   }
 
   TEST_CASE("a recorded slice that is dropped comes again, and the pass gives the same bits") {
@@ -258,12 +248,7 @@ TEST_SUITE("model") {
       queue.submit_and_wait();
     }
     CHECK(dropped > 0);
-    const auto outputs = guest.session->finish();
-    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [bound_name, tensor] : guest.expected) {
-      const auto& name = bound_name;
-      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
-    }
+    check_finishes(guest);
   }
 
   TEST_CASE("steps of a generation that are dropped come again, and give the same tokens") {
@@ -315,12 +300,7 @@ TEST_SUITE("model") {
       if (!advance->more_to_submit()) break;
     }
     rest.submit_and_wait();
-    const auto outputs = guest.session->finish();
-    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [bound_name, tensor] : guest.expected) {
-      const auto& name = bound_name;
-      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
-    }
+    check_finishes(guest);
   }
 
   TEST_CASE("places that do not fit are refused by name") {
