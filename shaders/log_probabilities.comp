@@ -36,7 +36,7 @@ vec2 part_sum(uint part) {
 void main() {
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
-  const uint parts = gl_NumWorkGroups.y;
+  const uint parts = VKF_VOCAB_PARTS(p.vocab);
   sums_base = 2u * slot * parts;
   const LogSum log_sum = log_sum_of_parts(parts);
   const uint first = gl_WorkGroupID.y * VKF_VOCAB_PART;

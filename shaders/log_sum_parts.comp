@@ -31,7 +31,7 @@ void main() {
   const uint first = gl_WorkGroupID.y * VKF_VOCAB_PART;
   const vec2 sum = part_sum_of(slot * p.vocab + first, min(p.vocab - first, VKF_VOCAB_PART));
   if (gl_LocalInvocationID.x != 0u) return;
-  const uint at = 2u * (slot * gl_NumWorkGroups.y + gl_WorkGroupID.y);
+  const uint at = 2u * (slot * VKF_VOCAB_PARTS(p.vocab) + gl_WorkGroupID.y);
   part_sums[at] = sum.x;
   part_sums[at + 1u] = sum.y;
 }

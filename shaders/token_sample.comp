@@ -355,7 +355,7 @@ void main() {
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
   part = gl_WorkGroupID.y;
-  parts = gl_NumWorkGroups.y;
+  parts = VKF_VOCAB_PARTS(p.search.vocab);
   base = slot * p.search.vocab;
   first = part * VKF_VOCAB_PART;
   count = min(p.search.vocab - first, VKF_VOCAB_PART);

@@ -27,7 +27,7 @@ void add_pass(LowerContext& context, const Node& node, const SearchParams& p, Ke
 }  // namespace
 
 uint32_t vocab_parts(const SearchParams& p) {
-  return p.vocab / VKF_VOCAB_PART + (p.vocab % VKF_VOCAB_PART != 0 ? 1 : 0);
+  return VKF_VOCAB_PARTS(p.vocab);
 }
 
 TensorId add_part_sums(Graph& graph, const SearchParams& p) {

@@ -199,17 +199,16 @@ std::vector<PlanPiece> next_slice(const Plan& plan, const SliceCosts& costs,
     const CutAxes axes = cut_axes(d);
     const uint32_t steps = axes.rows * axes.columns;
     const uint32_t rest = steps - position.group;
-    const bool whole = is_indirect(d, limits.max_flops);
     const double fixed = costs.fixed_microseconds();
     const double step = costs.share_microseconds(index, 1.0 / std::max(1u, steps));
     double count = rest;
     if (fixed + step * rest > left) {
-      count = whole ? 0 : std::max(0.0, std::floor((left - fixed) / step));
+      count = std::max(0.0, std::floor((left - fixed) / step));
       const bool worth = count >= 1 && count * step >= kWorthCutting * fixed;
       if (!worth && !pieces.empty()) break;
-      if (count < 1) count = whole ? rest : 1;
+      count = std::max(count, 1.0);
     }
-    if (!whole && limits.max_flops > 0 && d.flops > 0) {
+    if (limits.max_flops > 0 && d.flops > 0) {
       count = std::min(count, std::max(1.0, std::floor(limits.max_flops * steps / d.flops)));
     }
     pieces.push_back({index, cut(d, axes, position.group, static_cast<uint32_t>(count))});

@@ -45,12 +45,14 @@ struct PlanPosition {
   bool operator==(const PlanPosition&) const = default;
 };
 
-// Workgroups of one dispatch. An indirect dispatch (is_indirect) is never cut.
+// Workgroups of one dispatch. A part of an indirect dispatch (is_indirect) is recorded at its
+// capacity.
 struct PlanPiece {
   uint32_t dispatch = 0;
   DispatchPart part;
 
   bool starts() const { return part.base == std::array<uint32_t, 3>{}; }
+  bool is_whole(const Dispatch& of) const { return starts() && part.groups == of.groups; }
 };
 
 // Where the piece begins.

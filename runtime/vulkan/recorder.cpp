@@ -71,7 +71,8 @@ Status Recorder::append(VkCommandBuffer commands, std::span<const PlanPiece> pie
     begin_label(context_, commands_, dispatch);
     timestamp(queries.pool, queries.next++);
     bind(piece.dispatch);
-    if (is_indirect(dispatch, context_.caps.max_dispatch_flops)) {
+    const bool indirect = is_indirect(dispatch, context_.caps.max_dispatch_flops);
+    if (indirect && piece.is_whole(dispatch)) {
       record_indirect(piece.dispatch);
     } else {
       VKF_CHECK(check_part(dispatch, piece.part));

@@ -18,6 +18,7 @@
 #define VKF_MAX_EOS 8
 #define VKF_NO_TOKEN 0xffffffffu
 #define VKF_VOCAB_PART 4096u  // tokens of a row that one workgroup takes, a multiple of 128
+#define VKF_VOCAB_PARTS(vocab) (((vocab)-1u) / VKF_VOCAB_PART + 1u)  // of a row of any tokens
 
 #define VKF_ITEM_ACTIVE 0u    // 1 while better hypotheses may still be found
 #define VKF_ITEM_FINISHED 1u  // finished hypotheses kept, at most n

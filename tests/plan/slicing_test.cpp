@@ -55,7 +55,7 @@ TEST_SUITE("cpu") {
           const Dispatch& d = plan.dispatches[piece.dispatch];
           CHECK(begin_of(plan, piece) == expected);
           CHECK(piece.starts() == (expected.group == 0));
-          if (is_indirect(d, most.max_flops)) CHECK(piece.part.groups == d.groups);
+          CHECK(piece.is_whole(d) == (costs.share(piece) == 1));
           flops += piece.part.flops;
           for (uint32_t z = 0; z < piece.part.groups[2]; ++z) {
             for (uint32_t y = 0; y < piece.part.groups[1]; ++y) {
