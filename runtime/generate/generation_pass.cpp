@@ -280,6 +280,7 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs) {
       size_t length = words[item + VKF_ITEM_LENGTH];
       if (watch_ && watch_->ended_at(i) != 0) length = watch_->ended_at(i);
       Hypothesis found{ids_from(words, layout.tokens(i) + start, length - start)};
+      found.log_probabilities.reserve(length);
       for (size_t t = static_cast<size_t>(prompt_end_); t < length; ++t) {
         found.log_probabilities.push_back(std::bit_cast<float>(words[layout.sequence(i, 0) + t]));
         found.score += static_cast<double>(found.log_probabilities.back());

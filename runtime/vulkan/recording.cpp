@@ -211,6 +211,7 @@ Result<uint64_t> VulkanDevice::submit(const Submission& submission) {
 Result<uint64_t> VulkanDevice::submit_now(const Submission& submission) {
   std::vector<SubmitChunk> chunks;
   CopyChunk before(*impl_->copies), after(*impl_->copies);
+  chunks.reserve(2 + 2 * submission.ranges.size());
   VKF_CHECK(before.record(submission.before, CopyCommands::When::kBeforeKernels, chunks));
   for (const RecordingRange& range : submission.ranges) {
     const auto own = range.recording->impl().chunks_of(range.part);
