@@ -5,9 +5,9 @@
         [--plot docs/frame_budgets.svg] [--page docs/embedding.md] [--check]
 
 The picture is an SVG without any library. It has for every driver and budget the median, 90th and 99th percentile and
-the longest slice, as parts of the budget. A driver whose 99th percentile is N times its median, measured by a fixed
-pass, can use 1.25 / N of a budget in the median without exceeding 1.25 of it: "used of what noise leaves" is the median
-as a part of that. --page rewrites the table on that page. With --check nothing is written, and
+the longest slice, as parts of the budget. A fixed pass measures that a driver's 99th percentile is N times its median.
+Such a driver can use 1.25 / N of a budget in the median without exceeding 1.25 of it. "Used of what noise leaves" is
+the median as a part of that. --page rewrites the table on that page. With --check nothing is written, and
 a file that would change is an error."""
 
 import argparse

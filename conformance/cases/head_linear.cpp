@@ -20,10 +20,11 @@ struct HeadProduct {
   int64_t first = 0, apart = 0;  // columns before the first head, and after each
   bool step = false;
   int64_t slice_panels = 0;  // 0: the weight is whole
+  bool shared = false;       // whether heads share one matrix
 };
 
 // One row and few, a step's slots, and tiles of many. Odd widths and whole panels. Heads of several
-// panels, which slices of the weight cut.
+// panels, which slices of the weight cut. Heads that share a matrix, as those of adapters do.
 constexpr HeadProduct kHeadProducts[] = {{1, 1, 1, 1},
                                          {3, 5, 33, 21, 2, 3},
                                          {4, 3, 64, 64},
@@ -33,12 +34,28 @@ constexpr HeadProduct kHeadProducts[] = {{1, 1, 1, 1},
                                          {9, 3, 20, 65, 0, 0, false, 1},
                                          {37, 3, 33, 129, 1, 2, false, 5},
                                          {65, 4, 512, 128, 0, 0, true},
-                                         {100, 2, 31, 63}};
+                                         {100, 2, 31, 63},
+                                         {3, 5, 33, 21, 2, 3, false, 0, true},
+                                         {2, 16, 512, 6, 0, 0, true, 0, true},
+                                         {7, 3, 6, 65, 0, 1, true, 0, true},
+                                         {5, 4, 16, 130, 4, 8, true, 2, true},
+                                         {37, 3, 33, 129, 1, 2, false, 1, true}};
+
+// (H, K, N) of a matrix (1, K, N) that heads share.
+Array repeated(const Array& matrix, int64_t heads) {
+  Array all;
+  all.shape = {heads, matrix.dim(1), matrix.dim(2)};
+  for (int64_t h = 0; h < heads; ++h) {
+    all.data.insert(all.data.end(), matrix.data.begin(), matrix.data.end());
+  }
+  return all;
+}
 
 Result<CheckCase> head_product_case(const HeadProduct& c, MatrixFormat format, Content content) {
   const int64_t stride = c.k + c.apart;
   const Array x = random_array({c.rows, c.first + c.heads * stride}, 1, content);
-  Array w = scaled(random_array({c.heads, c.k, c.n}, 2), 1 / std::sqrt(static_cast<double>(c.k)));
+  const int64_t matrices = c.shared ? 1 : c.heads;
+  Array w = scaled(random_array({matrices, c.k, c.n}, 2), 1 / std::sqrt(static_cast<double>(c.k)));
   CheckCase made;
   if (c.step) {
     made.op.graph.set_step(u32(c.rows));
@@ -46,10 +63,13 @@ Result<CheckCase> head_product_case(const HeadProduct& c, MatrixFormat format, C
   }
   const TensorId input = made.op.bind("x", floats(x));
   VKF_ASSIGN(const ExpertWeight weight, bind_experts(made, "w", w, {}, format, c.slice_panels));
-  VKF_ASSIGN(const TensorId y,
-             add_head_linear(made.op.graph, input, weight, {u32(c.first), u32(stride)}));
+  VKF_ASSIGN(const TensorId y, add_head_linear(made.op.graph, input, weight,
+                                               {.first = u32(c.first),
+                                                .stride = u32(stride),
+                                                .sharing = c.shared ? u32(c.heads) : 0u}));
   made.op.name_output(y, "y");
   w = round_to_format(std::move(w), format);
+  if (c.shared) w = repeated(w, c.heads);
   VKF_ASSIGN(Array expected, reference::head_linear(x, w, c.first, stride));
   const double magnitude = magnitude_of(expected);
   made.expected.emplace("y", Expected{std::move(expected), terms(c.k), magnitude});
@@ -76,6 +96,7 @@ void head_linear_cases(OperatorCases& cases) {
     std::string size = size_text({c.rows, c.heads, c.k, c.n});
     if (c.step) size += "-step";
     if (c.slice_panels > 0) size += "-slices";
+    if (c.shared) size += "-shared";
     for (const MatrixFormat format : kMatrixFormats) {
       // Each is a pipeline of its shape: those of GGUF files are checked for few rows and for many.
       if (is_gguf_format(format) && c.rows != 4 && c.rows != 37) continue;

@@ -224,7 +224,8 @@ bool twin_head_linear(TwinRun& run, const Node& node) {
       columns[k] = x[row * x.width() + attrs.first + head * attrs.stride + k];
     }
     Real bias;
-    const Real sum = expert_sum(run, weight, head, i % weight.n, columns, bias);
+    const size_t matrix = attrs.sharing > 0 ? 0 : head;
+    const Real sum = expert_sum(run, weight, matrix, i % weight.n, columns, bias);
     y.put(i, Real(1.0f) * sum + bias + 0.0f);
   }
   return true;

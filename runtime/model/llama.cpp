@@ -12,6 +12,7 @@
 #include "model/rope_reading.h"
 #include "model/weight_rows.h"
 #include "ops/attention.h"
+#include "weights/head_matrix.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -178,43 +179,12 @@ void Llama::add_feed_forward(const std::string& to, const std::string& mlp,
   table.rows.back().bias_scale = s.branch_scale;
 }
 
-// A matrix (H rows, K) of a file, which has some rows for every head.
-struct HeadRows {
-  std::string file;
-  int64_t heads = 0;
-  int64_t rows = 0;   // of a head
-  int64_t width = 0;  // K
-};
-
-struct RowRange {
-  int64_t first = 0, count = 0;
-};
-
-enum class Turned : uint8_t { kNo, kYes };
-
-// Some rows of every head as its matrix (N, K), as head_linear takes them; transposed with kYes.
-WeightRow head_rows(std::string name, const HeadRows& in, const RowRange& range, Turned turned) {
-  const bool across = turned == Turned::kYes;
-  WeightRow row = expert_row(std::move(name), in.heads, across ? in.width : range.count,
-                             across ? range.count : in.width);
-  row.sources = {in.file};
-  row.source_shapes = {{in.heads * in.rows, in.width}};
-  row.make = [=](const Checkpoint& file) -> Result<MadeMatrix> {
-    VKF_ASSIGN(const std::vector<float> all,
-               read_floats(file, in.file, {in.heads * in.rows, in.width}));
-    MadeMatrix made;
-    made.values.resize(static_cast<size_t>(in.heads * range.count * in.width));
-    for (int64_t head = 0; head < in.heads; ++head) {
-      for (int64_t i = 0; i < range.count; ++i) {
-        for (int64_t k = 0; k < in.width; ++k) {
-          const int64_t at = across ? k * range.count + i : i * in.width + k;
-          made.values[static_cast<size_t>(head * range.count * in.width + at)] =
-              all[static_cast<size_t>((head * in.rows + range.first + i) * in.width + k)];
-        }
-      }
-    }
-    return made;
-  };
+// A row with a matrix for each head, as head_linear takes them.
+WeightRow head_rows(std::string name, HeadMatrix matrix) {
+  WeightRow row = expert_row(std::move(name), matrix.heads, matrix.outputs(), matrix.inputs());
+  row.sources = {matrix.file};
+  row.source_shapes = {{matrix.heads * matrix.rows, matrix.width}};
+  row.make = std::move(matrix);
   return row;
 }
 
@@ -257,10 +227,17 @@ void Llama::add_latents(const std::string& to, const std::string& attn, WeightTa
   }
   table.rows.push_back(std::move(kv));
   if (!s.caches_latents() || facts().head != HeadKind::kLanguage) return;
-  const HeadRows heads{
-      .file = attn + "kv_b_proj.weight", .heads = s.heads, .rows = each, .width = latent.rank};
-  table.rows.push_back(head_rows(to + ".self.absorbed_keys", heads, {0, own}, Turned::kYes));
-  table.rows.push_back(head_rows(to + ".self.absorbed_values", heads, {own, values}, Turned::kNo));
+  HeadMatrix matrix{.file = attn + "kv_b_proj.weight",
+                    .heads = s.heads,
+                    .rows = each,
+                    .width = latent.rank,
+                    .count = own,
+                    .transposed = HeadMatrix::Transposed::kYes};
+  table.rows.push_back(head_rows(to + ".self.absorbed_keys", matrix));
+  matrix.first = own;
+  matrix.count = values;
+  matrix.transposed = HeadMatrix::Transposed::kNo;
+  table.rows.push_back(head_rows(to + ".self.absorbed_values", std::move(matrix)));
 }
 
 void Llama::add_projection(const std::string& to, const std::string& attn,

@@ -5,7 +5,9 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "checkpoint/message_text.h"
+#include "params/matmul.h"
 #include "weights/adapter_names.h"
+#include "weights/head_matrix.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
@@ -57,6 +59,43 @@ MadeMatrix stacked_up(const std::vector<RowPart>& parts, int64_t rows, int64_t r
   return made;
 }
 
+// (H, count, J) of the adapters' B: the rows that the matrix of every head has. Where it is
+// transposed, (H, J, count).
+MadeMatrix head_ups(const std::vector<RowPart>& parts, const HeadMatrix& of, int64_t ranks) {
+  const bool across = of.transposed == HeadMatrix::Transposed::kYes;
+  MadeMatrix made;
+  made.values.resize(static_cast<size_t>(of.heads * of.count * ranks));
+  int64_t first_rank = 0;
+  for (const RowPart& part : parts) {
+    const std::vector<float> up = floats_of(part.module->up);
+    for (int64_t i = 0; i < of.heads * of.count; ++i) {
+      const int64_t head = i / of.count, row = i % of.count;
+      for (int64_t j = 0; j < part.rank; ++j) {
+        const int64_t rank = first_rank + j;
+        const int64_t at = across ? rank * of.count + row : row * ranks + rank;
+        const int64_t from = (head * of.rows + of.first + row) * part.rank + j;
+        made.values[static_cast<size_t>(head * of.count * ranks + at)] =
+            static_cast<float>(double{up[static_cast<size_t>(from)]} * part.module->scale);
+      }
+    }
+    first_rank += part.rank;
+  }
+  return made;
+}
+
+// (K, J): what the adapters' A are, transposed.
+MadeMatrix transposed_down(const std::vector<RowPart>& parts, int64_t width, int64_t ranks) {
+  const std::vector<float> down = stacked_down(parts).values;
+  MadeMatrix made;
+  made.values.resize(down.size());
+  for (int64_t j = 0; j < ranks; ++j) {
+    for (int64_t k = 0; k < width; ++k) {
+      made.values[static_cast<size_t>(k * ranks + j)] = down[static_cast<size_t>(j * width + k)];
+    }
+  }
+  return made;
+}
+
 // Why a module cannot be beside the weights, if so; it says what it changes.
 Status refuse(const std::string& where, const std::string& what) {
   return unsupported(
@@ -75,6 +114,48 @@ Status check_module(const AdapterModule& module, const std::string& where) {
 bool is_plain_linear(const WeightRow& row) {
   return row.layout == WeightLayout::kLinear && row.experts == 0 && !row.make &&
          row.row_scale.empty() && row.row_scales.empty() && row.batch_norm.empty();
+}
+
+// The rows beside a row with a matrix for each head. To a head's x W they add (x A) B, or (x B) A
+// where W is transposed. Each head has a B, and all have one A.
+void add_head_rows(const WeightRow& base, const HeadMatrix& of, const std::vector<RowPart>& parts,
+                   int64_t ranks, std::vector<WeightRow>& rows) {
+  const bool across = of.transposed == HeadMatrix::Transposed::kYes;
+  const auto row = [&](AdapterPart which, int64_t matrices, int64_t n, int64_t k) {
+    WeightRow made{.name = adapter_row(base.name, which)};
+    made.rows = (n + kPanelColumns - 1) / kPanelColumns * kPanelColumns * matrices;
+    made.width = k;
+    made.experts = matrices;
+    made.expert_rows = n;
+    made.format = WeightRow::Format::kExact;
+    return made;
+  };
+  WeightRow own = across ? row(AdapterPart::kDown, of.heads, ranks, of.count)
+                         : row(AdapterPart::kUp, of.heads, of.count, ranks);
+  own.make = [=](const Checkpoint&) -> Result<MadeMatrix> { return head_ups(parts, of, ranks); };
+  WeightRow shared = across ? row(AdapterPart::kUp, 1, of.width, ranks)
+                            : row(AdapterPart::kDown, 1, ranks, of.width);
+  shared.make = [=, width = of.width](const Checkpoint&) -> Result<MadeMatrix> {
+    return across ? transposed_down(parts, width, ranks) : stacked_down(parts);
+  };
+  rows.push_back(std::move(own));
+  rows.push_back(std::move(shared));
+}
+
+// Which adapter each rank belongs to, as often as there are heads.
+WeightRow ranks_row(const WeightRow& base, const std::vector<RowPart>& parts) {
+  WeightRow row{.name = adapter_row(base.name, AdapterPart::kRanks),
+                .layout = WeightLayout::kTable,
+                .rows = 1};
+  const HeadMatrix* of = head_matrix_of(base);
+  for (int64_t head = 0; head < (of != nullptr ? of->heads : 1); ++head) {
+    for (const RowPart& part : parts) {
+      row.computed.insert(row.computed.end(), static_cast<size_t>(part.rank),
+                          static_cast<float>(part.adapter));
+    }
+  }
+  row.width = static_cast<int64_t>(row.computed.size());
+  return row;
 }
 
 class Stacker {
@@ -98,7 +179,7 @@ class Stacker {
 
 Status Stacker::add_part(RowPart part, size_t index, size_t source, const std::string& where) {
   const WeightRow& row = table_.rows[index];
-  if (!is_plain_linear(row)) {
+  if (!is_plain_linear(row) && head_matrix_of(row) == nullptr) {
     return refuse(where, "changes '" + row.name + "', which is not a linear layer alone");
   }
   const bool in_out = row.axes == WeightRow::Axes::kInOut;
@@ -113,6 +194,10 @@ Status Stacker::add_part(RowPart part, size_t index, size_t source, const std::s
     return invalid_file(message({where, " changes a matrix of ", up[0], " outputs and ", width,
                                  " inputs, but the model's is ", shape_text(base),
                                  "; the adapter is of another model."}));
+  }
+  if (head_matrix_of(row) != nullptr) {
+    parts_[index].push_back(std::move(part));
+    return {};
   }
   for (size_t s = 0; s <= source; ++s) {
     part.first_column += s == 0 ? 0 : part.rows;
@@ -164,11 +249,13 @@ std::vector<WeightRow> Stacker::rows() const {
   std::vector<WeightRow> rows;
   for (const auto& [index, parts] : parts_) {
     const WeightRow& base = table_.rows[index];
-    std::vector<float> ranks;
-    for (const RowPart& part : parts) {
-      ranks.insert(ranks.end(), static_cast<size_t>(part.rank), static_cast<float>(part.adapter));
+    int64_t count = 0;
+    for (const RowPart& part : parts) count += part.rank;
+    rows.push_back(ranks_row(base, parts));
+    if (const HeadMatrix* of = head_matrix_of(base)) {
+      add_head_rows(base, *of, parts, count, rows);
+      continue;
     }
-    const auto count = static_cast<int64_t>(ranks.size());
     WeightRow down{.name = adapter_row(base.name, AdapterPart::kDown)};
     down.rows = count;
     down.width = base.width;
@@ -184,14 +271,8 @@ std::vector<WeightRow> Stacker::rows() const {
       return stacked_up(parts, all, count);
     };
     up.format = WeightRow::Format::kExact;
-    WeightRow table{.name = adapter_row(base.name, AdapterPart::kRanks),
-                    .layout = WeightLayout::kTable};
-    table.rows = 1;
-    table.width = count;
-    table.computed = std::move(ranks);
     rows.push_back(std::move(down));
     rows.push_back(std::move(up));
-    rows.push_back(std::move(table));
   }
   return rows;
 }

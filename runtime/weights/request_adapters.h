@@ -7,6 +7,10 @@
 // R.adapters.down (J, K), the A, where J is the sum of ranks. R.adapters.up (N, J) has the B, times
 // alpha / r. R.adapters.ranks (1, J) says which adapter each rank belongs to.
 //
+// Of a row with a matrix for each head (weights/head_matrix.h), all heads share A, and each has a
+// part of B. Where such matrices are transposed, B comes first. Both are then rows of matrices by
+// head, of which the shared one has one. R.adapters.ranks is repeated for each head.
+//
 // LoRA and rsLoRA of linear layers only: what else an adapter holds must be merged.
 //
 // Threading: pure functions.

@@ -64,6 +64,25 @@ Generation generate_with(const Model& model, const Rows& rows, int beams, const 
   return generate(session, rows, options);
 }
 
+// Of two rows of one length.
+Generation in_slices(Session& session, const Rows& rows, const GenerateOptions& options) {
+  const auto tokens = static_cast<int64_t>(rows[0].size());
+  std::vector<int64_t> ids;
+  for (const auto& row : rows) ids.insert(ids.end(), row.begin(), row.end());
+  const TensorMap inputs = {
+      {"input_ids", Tensor::from_ints({2, tokens}, ids)},
+      {"attention_mask", Tensor::from_ints({2, tokens}, std::vector<int64_t>(ids.size(), 1))}};
+  REQUIRE(session.start_generation(inputs, options).ok());
+  for (bool more = true; more;) {
+    const auto advance = session.advance(std::numeric_limits<double>::infinity());
+    REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+    more = advance->more_to_submit();
+  }
+  auto found = session.finish_generation();
+  REQUIRE_MESSAGE(found.ok(), found.error().message);
+  return std::move(*found);
+}
+
 // A directory with a LoRA adapter of random numbers.
 struct MadeAdapter {
   struct Layer {
@@ -295,6 +314,9 @@ TEST_SUITE("model") {
         {"marian-base", {"q_proj", "v_proj", "out_proj", "fc1"}, false},
         {"mt5-base", {"q", "k", "wi_0", "wo"}, false},
         {"led-base", {"query", "value_global", "q_proj", "fc2"}, false},
+        // Steps multiply queries and sums of latents with what expands latents.
+        {"deepseek_v3-base", {"kv_b_proj"}, false},
+        {"deepseek_v3-base", {"q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"}, false},
     };
     for (const Case& c : cases) {
       CAPTURE(c.model);
@@ -333,6 +355,26 @@ TEST_SUITE("model") {
     }
   }
 
+  TEST_CASE("adapters of requests on what expands latents leave other sequences their bits") {
+    if (!have_test_device()) return;
+    const MadeAdapter a("latents", layers_of("deepseek_v3-base", {"kv_b_proj"}, false), 7);
+    const std::string base = golden_case("deepseek_v3-base").path("model");
+    for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kQ8, WeightFormat::kF16}) {
+      ModelOptions options;
+      options.weights = format;
+      const Model plain = must(Model::load(*test_device(), base, options));
+      options.request_adapters = {{"a", a.path()}};
+      const Model model = must(Model::load(*test_device(), base, options));
+      const Rows rows = random_rows(model, 3, 5, 9);
+      const Generation without = generate_with(plain, rows, 2, {});
+      check_near(generate_with(model, rows, 2, {}), without, 0);
+      check_near(generate_with(model, rows, 2, {{"a", 0.0f}}), without, 0);
+      const Generation with = generate_with(model, rows, 2, {{"a", 1.5f}});
+      CHECK(with[0][0].score != without[0][0].score);
+      check_same(generate_with(model, rows, 2, {{"a", 1.5f}}), with);
+    }
+  }
+
   TEST_CASE("memory_needs counts adapters of requests") {
     if (!have_test_device()) return;
     const GoldenCase golden = golden_case("adapter-two");
@@ -361,18 +403,56 @@ TEST_SUITE("model") {
     options.adapters = kChoices[3];
     const Rows rows = {{3, 9, 4, 7}, {8, 3, 5, 6}};
     const Generation expected = generate(session, rows, options);
-    const TensorMap inputs = {
-        {"input_ids", Tensor::from_ints({2, 4}, {3, 9, 4, 7, 8, 3, 5, 6})},
-        {"attention_mask", Tensor::from_ints({2, 4}, std::vector<int64_t>(8, 1))}};
-    REQUIRE(session.start_generation(inputs, options).ok());
-    for (bool more = true; more;) {
-      const auto advance = session.advance(std::numeric_limits<double>::infinity());
-      REQUIRE_MESSAGE(advance.ok(), advance.error().message);
-      more = advance->more_to_submit();
+    check_same(in_slices(session, rows, options), expected);
+  }
+
+  TEST_CASE("adapters of requests on what expands latents differ by sequence, and run in slices") {
+    if (!have_test_device()) return;
+    const std::string base = golden_case("deepseek_v3-base").path("model");
+    const std::vector<MadeAdapter::Layer> layers =
+        layers_of("deepseek_v3-base", {"kv_b_proj"}, false);
+    const MadeAdapter a("own", layers, 3), b("own", layers, 4);
+    ModelOptions options;
+    options.request_adapters = {{"a", a.path()}, {"b", b.path()}};
+    const Model model = must(Model::load(*test_device(), base, options));
+    const Choices choices[] = {{}, {{"a", 1.0f}}, {{"b", -0.5f}}, {{"a", 0.5f}, {"b", 0.75f}}};
+    const BatchOptions sizes{.rows = 4, .capacity = 32, .step_tokens = 9};
+    GenerationBatch together = make_batch(model, sizes);
+    GenerationBatch alone = make_forgetting_batch(model, sizes);
+    // All with the same prompt, so that nothing but adapters tells them apart.
+    std::vector<BatchRequest> requests;
+    Stories stories;
+    for (const Choices& chosen : choices) {
+      requests.push_back(request_for(together, random_tokens(model, 9, 5), 12));
+      requests.back().options.adapters = chosen;
+      submit(together, requests.back());
+      if (requests.size() == 2) take_step(together, stories);
     }
-    const auto found = session.finish_generation();
-    REQUIRE_MESSAGE(found.ok(), found.error().message);
-    check_same(*found, expected);
+    while (!together.idle()) take_step(together, stories);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(i);
+      const Told lonely = run_alone(alone, requests[i]);
+      check_same(stories.at(i + 1), lonely);
+      ModelOptions merging;
+      for (const AdapterScale& choice : choices[i]) {
+        merging.adapters.push_back({choice.adapter == "a" ? a.path() : b.path(), choice.scale});
+      }
+      const Model merged = must(Model::load(*test_device(), base, merging));
+      GenerationBatch expected = make_batch(merged, sizes);
+      BatchRequest plain = requests[i];
+      plain.options.adapters.clear();
+      const Told told = run_alone(expected, plain);
+      CHECK(told.tokens == lonely.tokens);
+      CHECK(std::abs(told.score - lonely.score) <= 1e-4 * (1 + std::abs(told.score)));
+      if (i > 0) CHECK(stories.at(i + 1).score != stories.at(1).score);
+
+      Session session = make_session(model);
+      GenerateOptions settings = options_for(session, 1, 8, {});
+      settings.adapters = choices[i];
+      const Rows rows = {{3, 9, 4, 7}, {8, 3, 5, 6}};
+      const Generation whole = generate(session, rows, settings);
+      check_same(in_slices(session, rows, settings), whole);
+    }
   }
 
   TEST_CASE("names and scales of adapters that a request cannot have are refused") {

@@ -76,6 +76,31 @@ TEST_SUITE("cpu") {
     CHECK(heads == std::vector<uint32_t>{62, 1, 1, 61, 1, 1, 3});
   }
 
+  TEST_CASE("head_linear: heads that share a matrix are one dispatch, or as many as limits ask") {
+    const auto plan_shared = [](int64_t slots, double most_flops) {
+      Products made;
+      Graph& graph = made.op.graph;
+      graph.set_step(static_cast<uint32_t>(slots));
+      made.x = graph.add_external("x", DType::kF32, {slots, kQueryHeads * 192});
+      made.weight.all.tensor = graph.add_external("w", DType::kF32, {kDepth, kColumns});
+      made.weight.all.n = made.weight.n = kColumns;
+      made.weight.all.k = kDepth;
+      made.weight.experts = 1;
+      const auto y = add_head_linear(graph, made.x, made.weight,
+                                     {.first = 64, .stride = 192, .sharing = kQueryHeads});
+      REQUIRE_MESSAGE(y.ok(), y.error().message);
+      CHECK(graph.tensor(*y).shape == Shape{slots, int64_t{kQueryHeads} * kColumns});
+      made.op.name_output(*y, "y");
+      return plan_of(made, most_flops);
+    };
+    const Plan one = plan_shared(1, 0);
+    REQUIRE(one.dispatches.size() == 1);
+    CHECK(one.dispatches[0].groups[2] == kQueryHeads);
+    const Plan some = plan_shared(3, 50.5 * 2.0 * 3 * kDepth * kColumns);
+    REQUIRE(some.dispatches.size() == 3);
+    CHECK(some.dispatches[2].groups[2] == 28);
+  }
+
   TEST_CASE("head_linear and latent_queries refuse inputs that do not fit") {
     Products made = products_of(2, 0);
     const TensorDesc x = made.op.graph.tensor(made.x);
@@ -83,6 +108,8 @@ TEST_SUITE("cpu") {
                 "24577");
     check_error(check_head_linear(floats_desc({2, 64}), made.weight, {.stride = 192}),
                 "head_linear", "(2, 64)");
+    check_error(check_head_linear(x, made.weight, {.stride = 192, .sharing = 4}), "head_linear",
+                "4 heads share a matrix, but the weight has 128");
     made.weight.all.slices[0].bias_offset = 5;
     check_error(check_head_linear(x, made.weight, {}), "head_linear", "bias");
     made.weight.all.slices[0].bias_offset = kMatmulNone;

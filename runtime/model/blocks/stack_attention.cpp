@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
+#include "model/blocks/adapted_linear.h"
 #include "ops/attention_step.h"
 #include "ops/combine.h"
 #include "ops/concat_columns.h"
@@ -222,14 +223,23 @@ Result<TensorId> expand_latents(const LayerSite& site, TensorId q, TensorId line
                           .shared_width = u32(c.latent.rotary)});
 }
 
+// A product of every head with its own matrix, of N columns, with what adapters of requests add.
+Result<TensorId> add_named_heads(ModelBuilder& b, const std::string& name, int64_t n, TensorId x,
+                                 const HeadLinearAttrs& attrs) {
+  b.graph().set_scope(name);
+  VKF_ASSIGN(const std::optional<LinearAdapters> adapters, b.adapters(name));
+  VKF_ASSIGN(LinearWeight all, b.linear_without_adapters(name));
+  const ExpertWeight weight = weight_by_head(std::move(all), u32(n));
+  if (adapters) return add_adapted_heads(b.graph(), x, weight, *adapters, attrs);
+  return add_head_linear(b.graph(), x, weight, attrs);
+}
+
 // [q | line], queries that meet lines as they are.
 Result<TensorId> absorb_keys(const LayerSite& site, TensorId q, TensorId line) {
   const StackConfig& c = site.c;
   const std::string name = site.rows() + ".self";
-  site.b.graph().set_scope(name + ".absorbed_keys");
-  VKF_ASSIGN(const ExpertWeight keys, site.b.experts(name + ".absorbed_keys"));
   VKF_ASSIGN(const TensorId absorbed,
-             add_head_linear(site.b.graph(), q, keys,
+             add_named_heads(site.b, name + ".absorbed_keys", c.latent.rank, q,
                              {.first = u32(c.latent.rotary), .stride = u32(c.head())}));
   site.b.graph().set_scope(name);
   return add_latent_queries(site.b.graph(), {.q = q, .absorbed = absorbed, .line = line},
@@ -238,10 +248,8 @@ Result<TensorId> absorb_keys(const LayerSite& site, TensorId q, TensorId line) {
 
 // Values (slots, H Ev) out of the heads' sums of latents (slots, H rank).
 Result<TensorId> absorb_values(const LayerSite& site, TensorId y) {
-  const std::string name = site.rows() + ".self.absorbed_values";
-  site.b.graph().set_scope(name);
-  VKF_ASSIGN(const ExpertWeight values, site.b.experts(name));
-  return add_head_linear(site.b.graph(), y, values, {.stride = u32(site.c.latent.rank)});
+  return add_named_heads(site.b, site.rows() + ".self.absorbed_values", site.c.values(), y,
+                         {.stride = u32(site.c.latent.rank)});
 }
 
 // [q | k | v], of which queries and keys see positions.
