@@ -39,7 +39,7 @@ struct LoadProgress {
 struct SessionSizes {
   int64_t batch = 1;    // inputs at once
   int64_t tokens = 32;  // S of each, or of each prompt; pictures and sound have sizes of their own
-  int64_t new_tokens = 0;  // of a generation; 0: a forward pass
+  int64_t new_tokens = 0;  // of a generation; frames of a second pass (vits); 0: one pass
   int64_t beams = 1;       // 0: all that the model's own settings of a generation say
   CacheFormat cache = CacheFormat::kF32;  // of the session: SessionOptions::cache
   // As Session::run or generate takes them, instead of batch and tokens; values do not matter.

@@ -149,8 +149,8 @@ class VKFORMER_API Session {
   Status finish_warm_up();
 
   // How many slices of that budget a run of these sizes takes. Plans it, which takes
-  // milliseconds of the calling thread; nothing runs. Of a model that runs two passes (start), the
-  // first alone: it says how long the second one is.
+  // milliseconds of the calling thread; nothing runs. Of a model that runs two passes, the second
+  // counts with as many frames as new_tokens says; with 0 it is the first pass alone.
   Result<FrameEstimate> estimate(const SessionSizes& sizes, double microseconds) const;
 
   // Begins a pass, or a generation, which advance() or record() then carry out. One at a time:

@@ -40,6 +40,10 @@ Result<ForwardInputs> ModelFamily::second_inputs(const TensorMap&, TensorMap&) c
   return internal_error("[second_inputs] this family has one pass");
 }
 
+Result<ForwardShape> ModelFamily::second_shape(const ForwardShape&, int64_t) const {
+  return internal_error("[second_shape] this family has one pass");
+}
+
 Status ModelFamily::build_second(ModelBuilder&, const ForwardShape&) const {
   return internal_error("[build_second] this family has one pass");
 }

@@ -323,7 +323,9 @@ class ModelFamily {
   // first. Outputs of the first that are not for the caller are removed. The outputs of the second
   // are added to the rest.
   virtual Result<ForwardInputs> second_inputs(const TensorMap& inputs, TensorMap& outputs) const;
-  // The second pass, of sizes that second_inputs gave.
+  // Its shape with `frames` frames for each input of a first pass (vits: of its flows).
+  virtual Result<ForwardShape> second_shape(const ForwardShape& first, int64_t frames) const;
+  // The second pass, of sizes that second_inputs or second_shape gave.
   virtual Status build_second(ModelBuilder& builder, const ForwardShape& shape) const;
   // S of cross-attention: keys that an encoder makes of an input of that shape.
   virtual int64_t source_tokens(const ForwardShape& shape) const { return shape.source; }

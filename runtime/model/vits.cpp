@@ -165,6 +165,7 @@ class Vits : public ModelFamily {
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
   Result<ForwardInputs> second_inputs(const TensorMap& inputs, TensorMap& outputs) const override;
+  Result<ForwardShape> second_shape(const ForwardShape& first, int64_t frames) const override;
   Status build_second(ModelBuilder& builder, const ForwardShape& shape) const override;
 
  private:
@@ -674,6 +675,18 @@ Result<ForwardInputs> Vits::second_inputs(const TensorMap& inputs, TensorMap& ou
   outputs["durations"] = Tensor::from_ints({batch, tokens}, durations);
   outputs["sequence_lengths"] = Tensor::from_ints({batch}, samples);
   return result;
+}
+
+Result<ForwardShape> Vits::second_shape(const ForwardShape& first, int64_t frames) const {
+  if (static_cast<double>(frames) > kMostFrames) {
+    return invalid_argument(message({"[sizes] ", frames, " frames of speech are more than the ",
+                                     static_cast<int64_t>(kMostFrames),
+                                     " that one text may have; speak it in parts."}));
+  }
+  ForwardShape shape{.batch = first.batch, .source = frames};
+  shape.more.assign(kMoreSizes, 0);
+  shape.more[kSpeakerChosen] = size_of(first, kSpeakerChosen) ? 1 : 0;
+  return shape;
 }
 
 // x (B, T, D) through the WaveNet of a flow -> the sum of what its layers give.

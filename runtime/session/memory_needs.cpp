@@ -5,6 +5,18 @@
 #include "session/sized_graphs.h"
 
 namespace vkformer {
+namespace {
+
+void add_to(MemoryNeeds& sum, const MemoryNeeds& more) {
+  sum.arena += more.arena;
+  sum.cache += more.cache;
+  sum.tensors += more.tensors;
+  sum.staging += more.staging;
+  sum.total += more.total;
+  sum.arena_bound += more.arena_bound;
+}
+
+}  // namespace
 
 Status MemoryTally::add(const SizedGraph& sized) {
   VKF_ASSIGN(const Plan plan, make_plan(sized.graph, device_.caps(), precision_));
@@ -41,9 +53,15 @@ Result<MemoryNeeds> memory_needs_of(VulkanDevice& device, const FileStore& files
   VKF_ASSIGN(const ModelWeights model, read_model_weights(device.caps(), files, options));
   VKF_ASSIGN(const std::vector<SizedGraph> graphs,
              sized_graphs(*model.family, model.weights, sizes));
-  MemoryTally tally(device, model.precision);
-  for (const SizedGraph& graph : graphs) VKF_CHECK(tally.add(graph));
-  MemoryNeeds needs = tally.needs();
+  // Prompt and step of a generation share tensors; two passes have separate ones.
+  const bool apart = model.family->facts().passes == ModelFacts::Passes::kTwo;
+  std::vector<MemoryTally> tallies;
+  for (const SizedGraph& graph : graphs) {
+    if (apart || tallies.empty()) tallies.emplace_back(device, model.precision);
+    VKF_CHECK(tallies.back().add(graph));
+  }
+  MemoryNeeds needs;
+  for (const MemoryTally& tally : tallies) add_to(needs, tally.needs());
   for (uint64_t chunk : plan_chunks(device, model, {}).chunks) {
     needs.weights += device.placed_bytes(chunk);
   }

@@ -516,6 +516,7 @@ Status SessionState::warm_up(const SessionSizes& sizes) {
   own.cache = options_.cache;
   VKF_ASSIGN(const SizedPasses passes, sized_passes(model_->family(), own, lengths()));
   if (passes.forward) warming_.passes.push_back({*passes.forward});
+  if (passes.second) warming_.passes.push_back({*passes.second});
   if (passes.step) warming_.steps.push_back({*passes.step});
   const Result<bool> begun = prepared(warming_, 0);
   return begun ? Status() : Status(begun.error());
@@ -546,7 +547,8 @@ Result<FrameEstimate> SessionState::estimate(const SessionSizes& sizes, double m
     VKF_ASSIGN(const Plan plan, make_plan(graphs[i].graph, device.caps(), model_->precision()));
     const SliceCosts costs = costs_of(device, plan);
     // A generation is its prompt's pass and then as many steps as tokens.
-    const bool steps = sizes.new_tokens > 0 && i + 1 == graphs.size();
+    const bool generation = model_->family().facts().passes == ModelFacts::Passes::kOne;
+    const bool steps = generation && sizes.new_tokens > 0 && i + 1 == graphs.size();
     const double times = steps ? static_cast<double>(sizes.new_tokens) : 1;
     all += costs.total_microseconds() * times;
     measured += costs.measured_microseconds() * times;

@@ -136,11 +136,15 @@ Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& 
                                  Lengths lengths) {
   VKF_CHECK(check_sizes(sizes));
   SizedPasses passes;
-  if (sizes.new_tokens == 0) {
-    VKF_ASSIGN(passes.forward, forward_key(family, sizes, lengths));
-  } else {
+  const bool two = family.facts().passes == ModelFacts::Passes::kTwo;
+  if (sizes.new_tokens > 0 && !two) {
     VKF_ASSIGN(passes.step, generation_key(family, sizes));
+    return passes;
   }
+  VKF_ASSIGN(passes.forward, forward_key(family, sizes, lengths));
+  if (sizes.new_tokens == 0) return passes;
+  passes.second.emplace().pass = ForwardKey::Pass::kSecond;
+  VKF_ASSIGN(passes.second->shape, family.second_shape(passes.forward->shape, sizes.new_tokens));
   return passes;
 }
 
@@ -149,10 +153,14 @@ Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
                                              const SessionSizes& sizes, Lengths lengths) {
   VKF_ASSIGN(const SizedPasses passes, sized_passes(family, sizes, lengths));
   if (passes.step) return generation_graphs(family, weights, *passes.step);
-  std::vector<SizedGraph> graphs(1);
+  std::vector<SizedGraph> graphs(passes.second ? 2 : 1);
   ModelBuilder builder(graphs[0].graph, weights);
   VKF_CHECK(family.build_forward(builder, passes.forward->shape, passes.forward->taps));
   graphs[0].host = forward_access(builder, {});
+  if (!passes.second) return graphs;
+  ModelBuilder second(graphs[1].graph, weights);
+  VKF_CHECK(family.build_second(second, passes.second->shape));
+  graphs[1].host = forward_access(second, {});
   return graphs;
 }
 

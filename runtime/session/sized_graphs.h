@@ -19,16 +19,17 @@ struct SizedGraph {
   HostAccess host;
 };
 
-// What a session looks its recordings up by: one of the two.
+// What a session looks its recordings up by: of passes, or of a generation.
 struct SizedPasses {
   std::optional<ForwardKey> forward;
+  std::optional<ForwardKey> second;  // of ModelFacts::Passes::kTwo, where its frames are given
   std::optional<GenerationKey> step;
 };
 Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& sizes,
                                  Lengths lengths);
 
-// The forward pass, or prompt and step of a greedy generation or one with beams. What inputs hold
-// does not matter.
+// The forward pass and a second one, or prompt and step of a greedy generation or one with beams.
+// What inputs hold does not matter.
 Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
                                              const std::vector<PackedWeight>& weights,
                                              const SessionSizes& sizes,

@@ -12,24 +12,30 @@ namespace {
 
 constexpr int64_t kAllHeads = -1;
 
+// "cross, encoder and decoder".
+std::string kinds_text(const std::vector<MapKind>& kinds) {
+  std::string text;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (i > 0) text += i + 1 == kinds.size() ? " and " : ", ";
+    text += choice_name(kinds[i]);
+  }
+  return text;
+}
+
 // The kind that the options ask for, by the name that this model's outputs have.
 Result<MapKind> chosen_kind(const ModelInfo& info, const AttendOptions& options) {
-  const bool both = info.kind == ModelKind::kEncoderDecoder;
+  const std::vector<MapKind> kinds = attention_kinds(info);
+  const bool two = has_two_stacks(info);
+  if (!options.kind) return two && options.rollout ? MapKind::kEncoder : kinds.front();
+  const MapKind kind = *options.kind;
+  if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return kind;
   const MapKind own = info.kind == ModelKind::kEncoder ? MapKind::kEncoder : MapKind::kDecoder;
-  const MapKind kind = options.kind.value_or(MapKind::kSelf);
-  if (!both && (kind == MapKind::kSelf || kind == own)) return MapKind::kSelf;
+  if (!two && kind == own) return MapKind::kSelf;
   // Perceiver's latents attend to its tokens.
-  if (info.kind == ModelKind::kEncoder && kind == MapKind::kCross) return kind;
-  if (both && !options.kind) {
-    return options.rollout ? MapKind::kEncoder : MapKind::kCross;
-  }
-  if (both && kind != MapKind::kSelf) return kind;
-  return Error{ErrorCode::kInvalidArgument,
-               std::string("[--kind] is ") + choice_name(kind) + ", but " +
-                   (both ? "an encoder-decoder has two kinds of self-attention; say encoder or "
-                           "decoder."
-                         : "[" + options.model + "] is one " + choice_name(info.kind) +
-                               " and has self-attention only.")};
+  if (!two && info.kind == ModelKind::kEncoder && kind == MapKind::kCross) return kind;
+  return Error{ErrorCode::kInvalidArgument, std::string("[--kind] is ") + choice_name(kind) +
+                                                ", but [" + options.model + "] has maps of kind " +
+                                                kinds_text(kinds) + "."};
 }
 
 Result<int64_t> chosen_head(const ModelInfo& info, const AttendOptions& options, MapKind kind) {
@@ -46,9 +52,14 @@ Result<int64_t> chosen_head(const ModelInfo& info, const AttendOptions& options,
 
 Status check_layer(const ModelInfo& info, const AttendOptions& options, MapKind kind) {
   const int64_t layers = attention_layers(info, kind);
-  if (!options.layer || (*options.layer >= 0 && *options.layer < layers)) return {};
+  if (!options.layer) return {};
+  if (*options.layer < 0) {
+    return Error{ErrorCode::kInvalidArgument, "[--layer] is " + std::to_string(*options.layer) +
+                                                  ", but layers count from 0; give 0 or more."};
+  }
+  if (layers == 0 || *options.layer < layers) return {};
   std::string stack = kind == MapKind::kCross ? "decoder" : choice_name(kind);
-  if (info.kind != ModelKind::kEncoderDecoder) stack = choice_name(info.kind);
+  if (!has_two_stacks(info)) stack = choice_name(info.kind);
   return Error{ErrorCode::kInvalidArgument,
                "[--layer] is " + std::to_string(*options.layer) + ", but the " + stack + " of [" +
                    options.model + "] has layers 0 to " + std::to_string(layers - 1) + "."};
@@ -97,18 +108,19 @@ Result<Attended> attend(AttendModel& model, const AttendPass& pass, const Attend
   const Result<int64_t> head = chosen_head(info, options, *kind);
   if (!head) return head.error();
   const bool pages = !options.html.empty(), all_layers = pages || !options.grid.empty();
-  AttendChoice choice{.kinds = {*kind}, .head = *head, .temperature = options.temperature};
+  AttendChoice choice{
+      .kinds = {*kind}, .head = *head, .item = options.item, .temperature = options.temperature};
   // A page without further wishes shows all that there is.
   if (pages && !options.kind && !options.rollout) choice.kinds = attention_kinds(info);
+  if (pages && !options.rollout) choice.sizes = AttendChoice::Sizes::kApart;
   if (!options.rollout && (options.layer || !all_layers)) {
-    // How many layers attend across within one stack is not said; the last one is then looked for.
-    const bool unknown = *kind == MapKind::kCross && info.kind != ModelKind::kEncoderDecoder;
-    choice.layer = options.layer.value_or(unknown ? -1 : attention_layers(info, *kind) - 1);
+    const int64_t layers = attention_layers(info, *kind);
+    choice.layer = options.layer.value_or(layers > 0 ? layers - 1 : kLastLayer);
   }
   Result<std::vector<AttentionMaps>> maps = model.maps(pass, choice);
   if (!maps) return maps.error();
   const auto first = std::find_if(maps->begin(), maps->end(), [&](const AttentionMaps& m) {
-    return m.kind == choice_name(*kind);
+    return m.kind.starts_with(choice_name(*kind));
   });
   Result<AttentionMaps> shown = one_map(first == maps->end() ? maps->front() : *first, options);
   if (!shown) return shown.error();
@@ -124,7 +136,7 @@ Status write_files(const AttendPass& pass, const AttendOptions& options, const A
     if (done) written.push_back(path);
     return done;
   };
-  Status done = write(options.png, [&] { return write_map_png(options, made.shown); });
+  Status done = write(options.png, [&] { return write_map_png(pass, options, made.shown); });
   if (done) done = write(options.grid, [&] { return write_grid(options, made.all.front()); });
   if (done) done = write(options.overlay, [&] { return write_overlay(pass, options, made.shown); });
   if (done) done = write(options.html, [&] { return write_html(options, made.all); });
@@ -183,11 +195,14 @@ void add_input_options(CLI::App& command, AttendInput& input) {
 void add_view_options(CLI::App& command, AttendOptions& options) {
   add_choice<MapKind>(
       command, "--kind", options.kind,
-      "self: tokens on tokens; of an encoder-decoder cross: output on source, encoder: source on "
-      "source, decoder: output on what the decoder read");
+      "self: tokens on tokens; with an encoder and a decoder cross: output on source, encoder: "
+      "source on source, decoder: output on what the decoder read");
   command.add_option("--layer", options.layer,
                      "layer, counted from 0: 1 is the second one; the last if not given");
   command.add_option("--head", options.head, "head, counted from 0, or all: the mean over heads");
+  command.add_option("--item", options.item,
+                     "which of several maps of a layer, counted from 0: a window, a prompt of a "
+                     "segmenter, an item of a batch");
   command.add_flag("--rollout", options.rollout,
                    "the flow through all layers, with residual connections, instead of one layer");
   command.add_option("--temperature", options.temperature,

@@ -1,7 +1,7 @@
 #include "attend_heads.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 
 namespace vkformer::cli {
 
@@ -33,51 +33,43 @@ std::vector<AttendInput> all_inputs(const HeadsOptions& options) {
   return inputs;
 }
 
-// Scores up to a constant for each row, which changes no variance: softmax is exp(score) over a
-// sum. For attention that has no softmax these are the scores of one that would give its weights.
-void take_logarithms(AttentionMaps& maps) {
-  for (AttentionLayer& layer : maps.layers) {
-    for (float& value : layer.values) value = std::log(std::max(value, 0.0F));
-  }
-}
-
-Result<AttentionMeasurements> measure(AttendModel& model, const AttendPass& pass, MapKind kind,
-                                      double temperature) {
-  AttendChoice choice{
-      .kinds = {kind}, .temperature = temperature, .values = RunOptions::AttentionValues::kScores};
-  Result<std::vector<AttentionMaps>> scores = model.maps(pass, choice);
-  if (!scores && scores.error().code == ErrorCode::kUnsupported) {
-    choice.values = RunOptions::AttentionValues::kProbabilities;
-    scores = model.maps(pass, choice);
-    if (scores) take_logarithms(scores->front());
-  }
-  if (!scores) return scores.error();
-  Result<std::vector<std::vector<float>>> entropies =
-      model.entropies(pass, scores->front(), temperature);
-  if (!entropies) return entropies.error();
-  return AttentionMeasurements{std::move(scores->front()), std::move(*entropies)};
-}
-
 Result<std::vector<AttentionHead>> measure_kind(AttendModel& model,
                                                 const std::vector<AttendPass>& passes, MapKind kind,
                                                 const HeadsOptions& options) {
-  std::vector<AttentionMeasurements> measurements;
+  std::vector<std::vector<AttentionMeasurements>> sizes;
   for (const AttendPass& pass : passes) {
-    Result<AttentionMeasurements> one = measure(model, pass, kind, options.limits.temperature);
+    auto one = model.measurements(pass, kind, options.limits.temperature);
     if (!one) return one.error();
-    measurements.push_back(std::move(*one));
+    if (sizes.empty()) sizes.resize(one->size());
+    if (sizes.size() != one->size()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "Layers have maps of " + std::to_string(one->size()) +
+                       " sizes with one INPUT, but of " + std::to_string(sizes.size()) +
+                       " with another; measure them one by one."};
+    }
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      std::move((*one)[i].begin(), (*one)[i].end(), std::back_inserter(sizes[i]));
+    }
   }
-  return measure_attention_heads(measurements, options.limits);
+  std::vector<AttentionHead> heads;
+  for (const std::vector<AttentionMeasurements>& size : sizes) {
+    const Result<std::vector<AttentionHead>> more = measure_attention_heads(size, options.limits);
+    if (!more) return more.error();
+    heads.insert(heads.end(), more->begin(), more->end());
+  }
+  std::stable_sort(heads.begin(), heads.end(), [](const AttentionHead& x, const AttentionHead& y) {
+    return x.layer < y.layer;
+  });
+  return heads;
 }
 
 Result<std::vector<AttentionHead>> measure_all(AttendModel& model, const HeadsOptions& options) {
   std::vector<MapKind> kinds = attention_kinds(model.info());
-  const bool both = model.info().kind == ModelKind::kEncoderDecoder;
-  if (both && options.kind) kinds = {*options.kind};
+  if (has_two_stacks(model.info()) && options.kind) kinds = {*options.kind};
   std::vector<AttendPass> passes;
   for (AttendInput& input : all_inputs(options)) {
     // A decoder is measured on the text itself, not on what it would write after it.
-    input.generate = both;
+    input.generate = model.info().kind == ModelKind::kEncoderDecoder;
     Result<AttendPass> pass = model.prepare(input);
     if (!pass) return pass.error();
     passes.push_back(std::move(*pass));
@@ -148,7 +140,7 @@ void add_heads_options(CLI::App& command, HeadsOptions& options) {
       ->delimiter(',')
       ->allow_extra_args(false);
   add_choice<MapKind>(command, "--kind", options.kind,
-                      "with --attention: one kind of an encoder-decoder",
+                      "with --attention: one kind of a model with an encoder and a decoder",
                       {"cross", "encoder", "decoder"});
   command.add_option("--temperature", options.limits.temperature,
                      "with --attention: divides all scores before the softmax");

@@ -1,6 +1,7 @@
 #include "attend_inputs.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numbers>
 
@@ -52,7 +53,9 @@ Sound default_sound() {
 // config.json's entry for the stack that sees pictures: an integer, or the first of a list.
 int64_t picture_size(const Json& config, const char* key) {
   const Json* from = &config;
-  if (!config.contains(key) && config.contains("encoder")) from = &config["encoder"];
+  for (const char* stack : {"encoder", "vision_config"}) {
+    if (!from->contains(key) && config.contains(stack)) from = &config[stack];
+  }
   if (!from->is_object() || !from->contains(key)) return 0;
   const Json& value = (*from)[key];
   if (value.is_number_integer()) return value.get<int64_t>();
@@ -97,16 +100,62 @@ std::vector<std::string> source_labels(const AttendPass& pass, int count) {
   return labels;
 }
 
-// One item, so that the first one's maps are all that there is.
-Status check_single(const TensorMap& outputs, const std::string& kind) {
-  for (const auto& [name, tensor] : outputs) {
-    if (!name.starts_with(tensor_prefix(kind)) || tensor.shape.empty()) continue;
-    if (tensor.shape[0] == 1) continue;
-    return Error{ErrorCode::kInvalidArgument,
-                 "[" + name + "] has shape " + shape_text(tensor.shape) +
-                     ", but attention is shown of a batch of 1; give one item."};
+// The number at the end of an output's name.
+int64_t layer_of(const std::string& name) {
+  int64_t layer = 0;
+  const char* end = name.data() + name.size();
+  std::from_chars(name.data() + name.rfind('.') + 1, end, layer);
+  return layer;
+}
+
+int64_t last_layer(const TensorMap& outputs) {
+  int64_t last = 0;
+  for (const auto& output : outputs) last = std::max(last, layer_of(output.first));
+  return last;
+}
+
+// Maps of one size each, the last layer's first.
+std::vector<TensorMap> by_size(TensorMap outputs) {
+  std::vector<TensorMap> sizes;
+  while (!outputs.empty()) {
+    auto output = outputs.extract(outputs.begin());
+    const auto found = std::find_if(sizes.begin(), sizes.end(), [&](const TensorMap& size) {
+      return size.begin()->second.shape == output.mapped().shape;
+    });
+    (found == sizes.end() ? sizes.emplace_back() : *found).insert(std::move(output));
   }
-  return {};
+  std::sort(sizes.begin(), sizes.end(),
+            [](const TensorMap& x, const TensorMap& y) { return last_layer(x) > last_layer(y); });
+  return sizes;
+}
+
+// Scores up to a constant for each row, which changes no variance: softmax is exp(score) over a
+// sum. For attention that has no softmax these are the scores of one that would give its weights.
+void take_logarithms(AttentionMaps& maps) {
+  for (AttentionLayer& layer : maps.layers) {
+    for (float& value : layer.values) value = std::log(std::max(value, 0.0F));
+  }
+}
+
+// Of the layers of `maps`, which hold all heads of one item: (H,T) each.
+Result<std::vector<std::vector<float>>> entropies_of(const TensorMap& outputs,
+                                                     const AttentionMaps& maps, int64_t item) {
+  std::string prefix = tensor_prefix(maps.kind);
+  prefix.replace(prefix.find("attentions."), std::string::npos, "attention_entropy.");
+  const ptrdiff_t size = ptrdiff_t{maps.heads} * maps.rows;
+  std::vector<std::vector<float>> all;
+  for (const AttentionLayer& layer : maps.layers) {
+    const std::string name = prefix + std::to_string(layer.layer);
+    const auto found = outputs.find(name);
+    if (found == outputs.end()) {
+      return Error{ErrorCode::kUnsupported, "The model hands out no [" + name + "]."};
+    }
+    const Result<std::vector<float>> values = found->second.to_floats();
+    if (!values) return values.error();
+    const auto first = values->begin() + size * item;
+    all.emplace_back(first, first + size);
+  }
+  return all;
 }
 
 // Keeps one head where the session could not be asked for it alone.
@@ -137,22 +186,26 @@ Error nothing_to_read(const std::string& model, const std::string& source) {
 
 }  // namespace
 
+bool has_two_stacks(const ModelInfo& info) {
+  return info.kind == ModelKind::kEncoderDecoder ||
+         (info.kind == ModelKind::kEncoder && info.encoder_layers > 0 && info.decoder_layers > 0);
+}
+
 std::vector<MapKind> attention_kinds(const ModelInfo& info) {
-  if (info.kind == ModelKind::kEncoderDecoder) {
-    return {MapKind::kCross, MapKind::kEncoder, MapKind::kDecoder};
-  }
-  return {MapKind::kSelf};
+  if (!has_two_stacks(info)) return {MapKind::kSelf};
+  // Its decoder samples features at a few points: weights of samples are not a map of keys.
+  if (info.family == "rt_detr") return {MapKind::kEncoder, MapKind::kDecoder};
+  return {MapKind::kCross, MapKind::kEncoder, MapKind::kDecoder};
 }
 
 int64_t attention_layers(const ModelInfo& info, MapKind kind) {
-  if (info.kind != ModelKind::kEncoderDecoder)
-    return std::max(info.encoder_layers, info.decoder_layers);
+  if (kind == MapKind::kCross && info.kind != ModelKind::kEncoderDecoder) return 0;
+  if (!has_two_stacks(info)) return std::max(info.encoder_layers, info.decoder_layers);
   return kind == MapKind::kEncoder ? info.encoder_layers : info.decoder_layers;
 }
 
 int64_t attention_heads(const ModelInfo& info, MapKind kind) {
-  if (info.kind != ModelKind::kEncoderDecoder)
-    return std::max(info.encoder_heads, info.decoder_heads);
+  if (!has_two_stacks(info)) return std::max(info.encoder_heads, info.decoder_heads);
   return kind == MapKind::kEncoder ? info.encoder_heads : info.decoder_heads;
 }
 
@@ -408,6 +461,7 @@ Result<AttendPass> AttendModel::prepare(const AttendInput& input) {
                                                   "] is an encoder and produces no text."};
   }
   AttendPass pass;
+  pass.writes = info().kind == ModelKind::kEncoderDecoder;
   if (const Status read = read_source(input, pass); !read) return read.error();
   if (info().kind == ModelKind::kEncoderDecoder && pass.inputs.count("decoder_input_ids") == 0) {
     if (const Status added = add_target(input, pass); !added) return added.error();
@@ -423,6 +477,13 @@ Result<AttendPass> AttendModel::prepare(const AttendInput& input) {
 
 void AttendModel::name_tokens(const AttendPass& pass, AttentionMaps& maps) const {
   const bool both = info().kind == ModelKind::kEncoderDecoder;
+  if (has_two_stacks(info()) && !both) {
+    // Objects and prompts have no names. What counts as many tokens as there are patches is these.
+    const int patches = pass.patch_rows * pass.patch_columns;
+    if (maps.rows == patches) maps.row_labels = patch_labels(pass, maps.rows);
+    if (maps.columns == patches) maps.column_labels = patch_labels(pass, maps.columns);
+    return;
+  }
   const bool behind = both && (maps.kind == "cross" || maps.kind == "decoder");
   // Perceiver's latents attend across without being tokens, Linformer's keys are mixtures.
   const bool latents = !both && maps.kind == "cross";
@@ -435,61 +496,126 @@ void AttendModel::name_tokens(const AttendPass& pass, AttentionMaps& maps) const
       maps.kind == "decoder" ? fitted(pass.fed, maps.columns) : source_labels(pass, maps.columns);
 }
 
+// Takes the outputs of a kind, of all layers or of one.
+Result<TensorMap> AttendModel::take_kind(TensorMap& outputs, MapKind kind, int64_t layer) const {
+  const std::string prefix = tensor_prefix(choice_name(kind));
+  TensorMap found;
+  for (auto output = outputs.begin(); output != outputs.end();) {
+    const auto next = std::next(output);
+    if (output->first.starts_with(prefix)) found.insert(outputs.extract(output));
+    output = next;
+  }
+  if (found.empty()) return attention_maps_from(found, kind).error();
+  if (layer == kAllLayers) return found;
+  const int64_t last = last_layer(found);
+  auto one = found.extract(prefix + std::to_string(layer == kLastLayer ? last : layer));
+  if (one.empty()) {
+    return Error{ErrorCode::kNotFound, "[--layer] is " + std::to_string(layer) + ", but the " +
+                                           choice_name(kind) + " attention has layers 0 to " +
+                                           std::to_string(last) + "."};
+  }
+  TensorMap chosen;
+  chosen.insert(std::move(one));
+  return chosen;
+}
+
+// One window, prompt or item of each layer, with labels.
+Result<AttentionMaps> AttendModel::one_item(const AttendPass& pass, const AttendChoice& choice,
+                                            MapKind kind, const TensorMap& outputs) const {
+  int64_t items = 1;
+  for (const auto& [name, tensor] : outputs) {
+    items = std::max(items, tensor.shape[0]);
+    if (items == 1 || choice.item) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 "[" + name + "] has shape " + shape_text(tensor.shape) +
+                     ", a map for each window, prompt or item of a batch; choose one with --item "
+                     "0 to " +
+                     std::to_string(items - 1) + "."};
+  }
+  // Of several sizes those of one item are that item's.
+  const bool only = items == 1 && choice.sizes == AttendChoice::Sizes::kApart;
+  Result<AttentionMaps> maps =
+      attention_maps_from(outputs, kind, only ? 0 : choice.item.value_or(0));
+  if (!maps) return maps;
+  if (const Status kept = keep_head(choice.head, *maps); !kept) return kept.error();
+  name_tokens(pass, *maps);
+  return maps;
+}
+
 Result<std::vector<AttentionMaps>> AttendModel::maps(const AttendPass& pass,
                                                      const AttendChoice& choice) {
   RunOptions options;
   options.attentions = true;
-  // Attention across within one stack is numbered apart from its layers.
-  const bool apart = info().kind == ModelKind::kEncoder && choice.kinds.front() == MapKind::kCross;
-  options.attention_layer = apart ? -1 : static_cast<int>(choice.layer);
+  // The session counts layers of stacks. Attention across may have more, or be numbered apart.
+  const bool apart = info().kind == ModelKind::kEncoder && !has_two_stacks(info()) &&
+                     choice.kinds.front() == MapKind::kCross;
+  const int64_t layers = std::max(info().encoder_layers, info().decoder_layers);
+  const bool one_layer = choice.layer >= 0 && choice.layer < layers && !apart;
+  options.attention_layer = one_layer ? static_cast<int>(choice.layer) : -1;
   // Both stacks are asked for the same head, which one of them may not have.
-  const bool both = info().kind == ModelKind::kEncoderDecoder;
-  const int64_t common = both ? std::min(info().encoder_heads, info().decoder_heads)
-                              : std::max(info().encoder_heads, info().decoder_heads);
+  const int64_t common = has_two_stacks(info())
+                             ? std::min(info().encoder_heads, info().decoder_heads)
+                             : std::max(info().encoder_heads, info().decoder_heads);
   if (choice.head < common) options.attention_head = static_cast<int>(choice.head);
-  options.attention_values = choice.values;
   options.temperature = choice.temperature;
   Result<TensorMap> outputs = session_.run(pass.inputs, options);
   if (!outputs) return outputs.error();
-  if (apart && choice.layer >= 0) {
-    const std::string wanted = tensor_prefix("cross") + std::to_string(choice.layer);
-    std::erase_if(*outputs, [&](const auto& output) { return output.first != wanted; });
-  }
   std::vector<AttentionMaps> all;
   for (const MapKind kind : choice.kinds) {
-    if (const Status single = check_single(*outputs, choice_name(kind)); !single)
-      return single.error();
-    Result<AttentionMaps> maps = attention_maps_from(*outputs, kind);
-    if (!maps && choice.kinds.size() > 1 && maps.error().code == ErrorCode::kNotFound) continue;
-    if (!maps) return maps.error().with_context("[" + directory_ + "]");
-    if (const Status kept = keep_head(choice.head, *maps); !kept) return kept.error();
-    name_tokens(pass, *maps);
-    all.push_back(std::move(*maps));
+    Result<TensorMap> found = take_kind(*outputs, kind, choice.layer);
+    const bool absent = !found && found.error().code == ErrorCode::kNotFound;
+    if (absent && choice.kinds.size() > 1) continue;
+    if (!found) return found.error().with_context("[" + directory_ + "]");
+    std::vector<TensorMap> sizes;
+    if (choice.sizes == AttendChoice::Sizes::kApart) {
+      sizes = by_size(std::move(*found));
+    } else {
+      sizes.push_back(std::move(*found));
+    }
+    for (const TensorMap& size : sizes) {
+      Result<AttentionMaps> maps = one_item(pass, choice, kind, size);
+      if (!maps) return maps.error().with_context("[" + directory_ + "]");
+      if (sizes.size() > 1) {
+        maps->kind += " (" + std::to_string(maps->rows) + " x " + std::to_string(maps->columns);
+        maps->kind += ")";
+      }
+      all.push_back(std::move(*maps));
+    }
   }
   if (!all.empty()) return all;
-  return Error{ErrorCode::kUnsupported, "[" + directory_ + "] hands out no attention maps."};
+  return Error{ErrorCode::kUnsupported,
+               "[" + directory_ + "] hands out no attention maps of what was asked for."};
 }
 
-Result<std::vector<std::vector<float>>> AttendModel::entropies(const AttendPass& pass,
-                                                               const AttentionMaps& maps,
-                                                               double temperature) {
+Result<std::vector<std::vector<AttentionMeasurements>>> AttendModel::measurements(
+    const AttendPass& pass, MapKind kind, double temperature) {
   RunOptions options;
-  options.entropy = true;
+  options.attentions = true;
+  options.attention_values = RunOptions::AttentionValues::kScores;
   options.temperature = temperature;
-  const Result<TensorMap> outputs = session_.run(pass.inputs, options);
+  Result<TensorMap> scores = session_.run(pass.inputs, options);
+  const bool logarithms = !scores && scores.error().code == ErrorCode::kUnsupported;
+  if (logarithms) {
+    options.attention_values = RunOptions::AttentionValues::kProbabilities;
+    scores = session_.run(pass.inputs, options);
+  }
+  if (!scores) return scores.error();
+  Result<TensorMap> found = take_kind(*scores, kind, kAllLayers);
+  if (!found) return found.error().with_context("[" + directory_ + "]");
+  const Result<TensorMap> outputs =
+      session_.run(pass.inputs, {.entropy = true, .temperature = temperature});
   if (!outputs) return outputs.error();
-  std::string prefix = tensor_prefix(maps.kind);
-  prefix.replace(prefix.find("attentions."), std::string::npos, "attention_entropy.");
-  std::vector<std::vector<float>> all;
-  for (const AttentionLayer& layer : maps.layers) {
-    const auto found = outputs->find(prefix + std::to_string(layer.layer));
-    if (found == outputs->end()) {
-      return Error{ErrorCode::kUnsupported, "[" + directory_ + "] hands out no [" + prefix +
-                                                std::to_string(layer.layer) + "]."};
+  std::vector<std::vector<AttentionMeasurements>> all;
+  for (const TensorMap& size : by_size(std::move(*found))) {
+    std::vector<AttentionMeasurements>& items = all.emplace_back();
+    for (int64_t item = 0; item < size.begin()->second.shape[0]; ++item) {
+      Result<AttentionMaps> maps = attention_maps_from(size, kind, item);
+      if (!maps) return maps.error();
+      if (logarithms) take_logarithms(*maps);
+      Result<std::vector<std::vector<float>>> entropies = entropies_of(*outputs, *maps, item);
+      if (!entropies) return entropies.error().with_context("[" + directory_ + "]");
+      items.push_back({std::move(*maps), std::move(*entropies)});
     }
-    Result<std::vector<float>> values = found->second.to_floats();
-    if (!values) return values.error();
-    all.push_back(std::move(*values));
   }
   return all;
 }

@@ -42,20 +42,27 @@ struct AttendPass {
   PictureRegion region;  // what the patches cover of it
   int patch_rows = 0;    // 0: there are no patches
   int patch_columns = 0;
+  bool writes = false;  // whether a decoder writes its tokens one by one
 };
+
+inline constexpr int64_t kAllLayers = -1, kLastLayer = -2;
 
 // Which maps to compute.
 struct AttendChoice {
   std::vector<MapKind> kinds;
-  int64_t layer = -1;  // -1: all
-  int64_t head = -1;   // -1: all
+  int64_t layer = kAllLayers;
+  int64_t head = -1;            // -1: all
+  std::optional<int64_t> item;  // of layers with several maps: windows, prompts, a batch
+  // Maps of layers of different sizes, the last layer's first. kRefused: they are an error.
+  enum class Sizes : uint8_t { kRefused, kApart } sizes = Sizes::kRefused;
   double temperature = 1.0;
-  RunOptions::AttentionValues values = RunOptions::AttentionValues::kProbabilities;
 };
 
+// Whether the model has an encoder and a decoder, as detectors and segmenters have them, too.
+bool has_two_stacks(const ModelInfo& info);
 // The kinds of attention of such a model, the most telling one first.
 std::vector<MapKind> attention_kinds(const ModelInfo& info);
-// Layers and heads of a kind.
+// Layers of a kind; 0: only a pass tells.
 int64_t attention_layers(const ModelInfo& info, MapKind kind);
 int64_t attention_heads(const ModelInfo& info, MapKind kind);
 // An error for a family that gives no map of all tokens on all tokens.
@@ -71,9 +78,11 @@ class AttendModel {
   Result<AttendPass> prepare(const AttendInput& input);
   // Runs once and gives the maps of every kind, with labels.
   Result<std::vector<AttentionMaps>> maps(const AttendPass& pass, const AttendChoice& choice);
-  // Of the layers of `maps`, which hold all heads: (H,T) each.
-  Result<std::vector<std::vector<float>>> entropies(const AttendPass& pass,
-                                                    const AttentionMaps& maps, double temperature);
+  // Runs twice and gives the scores of all layers and heads of a kind and their entropies, by the
+  // sizes of maps. Each has one entry for every window, prompt or item of a batch.
+  Result<std::vector<std::vector<AttentionMeasurements>>> measurements(const AttendPass& pass,
+                                                                       MapKind kind,
+                                                                       double temperature);
 
  private:
   AttendModel(const Model& model, Session session, std::string directory)
@@ -95,6 +104,9 @@ class AttendModel {
   Result<std::vector<TokenId>> generated(const AttendInput& input, const AttendPass& pass);
   GenerateOptions settings(const AttendInput& input, const AttendPass& pass) const;
   void name_tokens(const AttendPass& pass, AttentionMaps& maps) const;
+  Result<TensorMap> take_kind(TensorMap& outputs, MapKind kind, int64_t layer) const;
+  Result<AttentionMaps> one_item(const AttendPass& pass, const AttendChoice& choice, MapKind kind,
+                                 const TensorMap& outputs) const;
 
   Model model_;
   Session session_;

@@ -117,7 +117,8 @@ void print_map_json(const AttendPass& pass, const AttendOptions& options,
   print_json(json);
 }
 
-Status write_map_png(const AttendOptions& options, const AttentionMaps& map) {
+Status write_map_png(const AttendPass& pass, const AttendOptions& options,
+                     const AttentionMaps& map) {
   HeatMap picture;
   picture.values = map.layers[0].values;
   picture.rows = map.rows;
@@ -127,9 +128,10 @@ Status write_map_png(const AttendOptions& options, const AttentionMaps& map) {
   picture.title = map_title(map);
   HeatMapOptions drawing;
   drawing.range = range_of(options);
-  const bool generated = map.kind == "cross" || map.kind == "decoder";
+  const bool decoder = pass.writes && map.kind == "decoder";
+  const bool generated = decoder || (pass.writes && map.kind == "cross");
   drawing.row_axis = generated ? "generated" : map.kind == "encoder" ? "source" : "token";
-  drawing.column_axis = map.kind == "decoder"         ? "read so far"
+  drawing.column_axis = decoder                       ? "read so far"
                         : drawing.row_axis == "token" ? "attends to"
                                                       : "source";
   return write_heat_map_png(options.png, picture, drawing);

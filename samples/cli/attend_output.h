@@ -18,6 +18,7 @@ struct AttendOptions {
   std::string range = "one";
   std::optional<int64_t> layer;
   std::optional<int64_t> query;
+  std::optional<int64_t> item;
   double temperature = 1.0;
   bool rollout = false;
   ModelOptions load;
@@ -30,7 +31,8 @@ struct AttendOptions {
 // Precondition of all: `map` has one layer and one head. A drawing in characters, dark for high.
 void print_map(const AttentionMaps& map);
 void print_map_json(const AttendPass& pass, const AttendOptions& options, const AttentionMaps& map);
-Status write_map_png(const AttendOptions& options, const AttentionMaps& map);
+Status write_map_png(const AttendPass& pass, const AttendOptions& options,
+                     const AttentionMaps& map);
 // One query's weights over the picture.
 Status write_overlay(const AttendPass& pass, const AttendOptions& options,
                      const AttentionMaps& map);

@@ -182,7 +182,7 @@ void add_inspect_command(CLI::App& app, CommandLine& line) {
       ->needs(memory);
   command
       ->add_option("--new-tokens", options->sizes.new_tokens,
-                   "tokens to generate; 0: a forward pass")
+                   "tokens to generate, or frames of a second pass (vits); 0: one pass")
       ->check(CLI::Range(0, 1 << 20))
       ->needs(memory);
   command->add_option("--beams", options->sizes.beams, "beams per input, up to 16")

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 import cli_support
-from cli_support import NO_DRIVER, run, run_on_device, write_tensors
+from cli_support import NO_DRIVER, read_tensors, run, run_on_device, write_tensors
 
 ROOT = ""  # the repository
 
@@ -88,6 +88,43 @@ class AttendCase(unittest.TestCase):
             self.assertAlmostEqual(sum(row), 1, places=4)
 
 
+    def golden_item(self, name):
+        """A file with the first item of a golden case's inputs."""
+        path = self.path(name + ".safetensors")
+        with open(os.path.join(ROOT, "tests/golden", name, "inputs.safetensors"), "rb") as file:
+            blob = file.read()
+        size = struct.unpack("<Q", blob[:8])[0]
+        header, kept = json.loads(blob[8:8 + size]), b""
+        header.pop("__metadata__", None)
+        for entry in header.values():
+            begin, end = entry["data_offsets"]
+            item = blob[8 + size + begin:8 + size + end][:(end - begin) // entry["shape"][0]]
+            entry["shape"][0] = 1
+            entry["data_offsets"] = [len(kept), len(kept) + len(item)]
+            kept += item
+        text = json.dumps(header).encode()
+        with open(path, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + kept)
+        return path
+
+    def golden_maps(self, name, inputs):
+        """The maps that the session hands out of these inputs, name -> (shape, values)."""
+        out = self.path("maps.safetensors")
+        self.ok("run", golden(name), "--inputs", inputs, "--attentions", "--outputs", out)
+        return {key: tensor[1:] for key, tensor in read_tensors(out).items() if "attentions." in key}
+
+    def check_map(self, answer, tensor, item=-1, head=None):
+        """Against one item of a map (B, H, T, S): one head, or the mean over heads."""
+        (items, heads, rows, columns), values = tensor
+        first = item % items * heads * rows * columns
+        chosen = range(heads) if head is None else [head]
+        self.check_matrix(answer, rows, columns)
+        for t in range(rows):
+            for s in range(columns):
+                parts = [values[first + (h * rows + t) * columns + s] for h in chosen]
+                self.assertAlmostEqual(answer["matrix"][t][s], sum(parts) / len(parts), places=5)
+
+
 class KindsOfModelsTest(AttendCase):
     def test_encoder(self):
         answer = self.answer("attend", task("embed"), "the cat")
@@ -156,11 +193,83 @@ class KindsOfModelsTest(AttendCase):
         self.assertEqual(tensors["matrix"], ids["matrix"])
         write_tensors(self.path("two.safetensors"), {"input_ids": ("I64", [2, 1], [3, 4])})
         self.fails(1, "attend", golden("bert-base"), self.path("two.safetensors"),
-                   words=["(2, ", "batch of 1"])
+                   words=["(2, ", "--item 0 to 1"])
+        last = self.answer("attend", golden("bert-base"), self.path("two.safetensors"), "--item", "1")
+        self.check_matrix(last, 1, 1)
+        self.fails(1, "attend", golden("bert-base"), "--ids", "3", "--item", "1", words=["item 1"])
 
     def test_windows_are_refused(self):
         self.fails(3, "attend", golden("swin-base"), "x.png", words=["swin", "windows"])
-        self.fails(3, "attend", golden("cvt-base"), "x.png", words=["cvt"])
+
+    def test_stages(self):
+        model, inputs = golden("cvt-bare"), self.golden_item("cvt-bare")
+        maps = self.golden_maps("cvt-bare", inputs)
+        self.assertEqual(len(maps), 6)
+        last = self.answer("attend", model, inputs)
+        self.assertEqual((last["kind"], last["layer"]), ("self", 5))
+        self.check_map(last, maps["attentions.5"])
+        self.check_map(self.answer("attend", model, inputs, "--layer", "0"), maps["attentions.0"])
+        self.fails(1, "attend", model, inputs, "--layer", "6", words=["0 to 5"])
+        self.fails(3, "attend", model, inputs, "--rollout", words=["one layer at a time"])
+        self.ok("attend", model, inputs, "--html", self.path("page.html"))
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            page = file.read()
+        # A choice for each size of maps, that of the last layer first.
+        shown = [page.find('"kind":"self (%s)"' % size) for size in ("5 x 2", "9 x 4", "36 x 9")]
+        self.assertTrue(0 < shown[0] < shown[1] < shown[2])
+
+    def test_segmenters(self):
+        model, inputs = golden("sam-points"), self.golden_item("sam-points")
+        maps = self.golden_maps("sam-points", inputs)
+        self.assertEqual(len(maps), 9)
+        for name, tensor in maps.items():
+            kind, layer = name.split("_attentions.")
+            several = ("--item", str(tensor[0][0] - 1)) if tensor[0][0] > 1 else ()
+            answer = self.answer("attend", model, inputs, "--kind", kind, "--layer", layer, *several)
+            self.assertEqual((answer["kind"], answer["layer"]), (kind, int(layer)))
+            self.check_map(answer, tensor)
+        # The last of those that tell most, of the first prompt.
+        usual = self.answer("attend", model, inputs, "--item", "0")
+        self.assertEqual((usual["kind"], usual["layer"]), ("cross", 4))
+        one = self.answer("attend", model, inputs, "--kind", "encoder", "--layer", "1", "--head", "1")
+        self.check_map(one, maps["encoder_attentions.1"], head=1)
+        self.fails(1, "attend", model, inputs, words=["cross_attentions.4", "--item 0 to"])
+        self.fails(1, "attend", model, inputs, "--kind", "cross", "--layer", "5", "--item", "0",
+                   words=["0 to 4"])
+        self.fails(1, "attend", model, inputs, "--item", "99", words=["item 99"])
+        self.fails(2, "attend", model, inputs, "--kind", "self", words=["cross, encoder and decoder"])
+        self.ok("attend", model, inputs, "--item", "0", "--html", self.path("page.html"))
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            page = file.read()
+        for kind in ("cross (10 x 25)", "cross (25 x 10)", "decoder", "encoder (9 x 9)"):
+            self.assertTrue('"kind":"%s"' % kind in page, kind)
+
+    def test_pictures_of_segmenters(self):
+        model, picture, overlay = task("segments"), task("picture-1.png"), self.path("overlay.png")
+        answer = self.answer("attend", model, picture)
+        self.assertEqual((answer["kind"], answer["layer"]), ("cross", 4))
+        # Without prompts these are the model's own tokens, of the score and of masks.
+        self.assertEqual((len(answer["rows"]), answer["columns"][:5]),
+                         (5, ["0,0", "0,1", "0,2", "0,3", "1,0"]))
+        back = self.answer("attend", model, picture, "--layer", "3")
+        self.assertEqual((back["rows"], back["columns"]), (answer["columns"], answer["rows"]))
+        for more in ((), ("--query", "2"), ("--kind", "encoder")):
+            self.ok("attend", model, picture, "--overlay", overlay, *more)
+            self.assertEqual(picture_size(overlay), picture_size(picture))
+        self.fails(3, "attend", model, picture, "--overlay", overlay, "--layer", "3",
+                   words=["patches"])
+
+    def test_detectors(self):
+        for name, kinds in (("detr-bare", ("cross", "encoder", "decoder")),
+                            ("rt_detr-bare", ("encoder", "decoder"))):
+            model, inputs = golden(name), self.golden_item(name)
+            maps = self.golden_maps(name, inputs)
+            for kind in kinds:
+                answer = self.answer("attend", model, inputs, "--kind", kind)
+                self.assertEqual(answer["kind"], kind)
+                self.check_map(answer, maps["%s_attentions.%d" % (kind, answer["layer"])])
+            self.assertEqual(self.answer("attend", model, inputs)["kind"], kinds[0])
+        self.fails(2, "attend", model, inputs, "--kind", "cross", words=["encoder and decoder"])
 
 
     def test_kinds_that_are_not_there(self):
@@ -264,6 +373,7 @@ class CommandLineTest(AttendCase):
 
     def test_layers_and_heads_that_are_not_there(self):
         self.fails(1, "attend", task("embed"), "a", "--layer", "2", words=["0 to 1"])
+        self.fails(1, "attend", task("embed"), "a", "--layer=-1", words=["from 0"])
         self.fails(1, "attend", task("embed"), "a", "--head", "4", words=["0 to 3"])
         self.fails(1, "attend", g2p(), "a", "--kind", "encoder", "--layer", "4", words=["0 to 3"])
 
@@ -306,6 +416,19 @@ class InspectTest(AttendCase):
             heads = self.heads(model)
             self.assertEqual({entry["kind"] for entry in heads}, kinds, model)
             self.assertTrue(all(math.isfinite(entry["entropy"]) for entry in heads))
+
+    def test_windows_prompts_and_stages(self):
+        for name, rows in (("sam-points", {("encoder", 0): 2 * 4 * 9, ("encoder", 1): 2 * 25,
+                                           ("decoder", 0): 4 * 10, ("cross", 1): 4 * 25}),
+                           ("cvt-bare", {("self", 0): 2 * 36, ("self", 1): 2 * 9, ("self", 5): 2 * 5})):
+            inputs = os.path.join(ROOT, "tests/golden", name, "inputs.safetensors")
+            heads = self.heads(golden(name), inputs)
+            order = [(entry["kind"], entry["layer"], entry["head"]) for entry in heads]
+            self.assertEqual(len(set(order)), len(order))
+            for (kind, layer), count in rows.items():
+                entry = heads[order.index((kind, layer, 0))]
+                self.assertEqual(entry["rows"], count, (name, kind, layer))
+                self.assertTrue(0 < entry["share"] <= 1.000001, entry)
 
     def test_inputs(self):
         picture = self.heads(task("picture-labels"), "--picture", task("picture-1.png"))

@@ -148,9 +148,51 @@ TEST_SUITE("model") {
         REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
         check_same_bits(*whole, *sliced);
       }
-      // Sizes of the caller alone are not those of the second pass.
-      CHECK(loaded.session.estimate({.batch = 1, .tokens = 7}, 1000).ok());
     }
+  }
+
+  TEST_CASE("estimates and warm-ups know a second pass whose frames are given") {
+    if (!have_test_device()) return;
+    Loaded loaded = load("vits-flows");
+    const SessionSizes first{.inputs = loaded.inputs};
+    SessionSizes both = first;
+    both.new_tokens = 7;  // of 6 samples, as the golden waveform has
+    const auto estimated = [&](const SessionSizes& sizes) {
+      const auto estimate = loaded.session.estimate(sizes, 1000);
+      REQUIRE_MESSAGE(estimate.ok(), estimate.error().message);
+      CHECK(estimate->first_milliseconds == doctest::Approx(estimate->milliseconds));
+      return *estimate;
+    };
+    const auto whole = load("vits-flows").session.run(loaded.inputs);
+    REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+    REQUIRE(loaded.session.warm_up(both).ok());
+    REQUIRE(loaded.session.finish_warm_up().ok());
+    for (int run = 0; run < 2; ++run) {
+      REQUIRE(loaded.session.start(loaded.inputs).ok());
+      const Patience patience;
+      for (bool more = true; more && patience.left();) {
+        const auto advance = loaded.session.advance(500);
+        REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+        // Both passes are there.
+        CHECK(advance->progress != Advance::Progress::kPreparing);
+        more = advance->more_to_submit();
+      }
+      const auto sliced = loaded.session.finish();
+      REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
+      check_same_bits(*whole, *sliced);
+    }
+    CHECK(estimated(both).measured > 0.9);
+    CHECK(estimated(both).milliseconds > estimated(first).milliseconds);
+    SessionSizes longer = both;
+    longer.new_tokens = 700;
+    CHECK(estimated(longer).milliseconds > 2 * estimated(both).milliseconds);
+    // Without inputs they are texts of that many tokens and no speaker.
+    CHECK(loaded.session.estimate({.batch = 2, .tokens = 9, .new_tokens = 50}, 1000).ok());
+    longer.new_tokens = 300000;
+    check_refused(loaded.session.estimate(longer, 1000), "300000 frames of speech");
+    check_refused(loaded.session.warm_up(longer), "262144");
+    longer.new_tokens = -1;
+    check_refused(loaded.session.estimate(longer, 1000), "new tokens -1");
   }
 
   TEST_CASE("two passes end where they fail, are cancelled or are not submitted yet") {

@@ -245,12 +245,32 @@ def watch_sam(model):
     return seen
 
 
+def watch_cvt(model):
+    """Attention maps of CvT, numbered through all stages, as passes fill them in. The library hands out none. They are
+    what its dropout gets."""
+    seen = {}
+
+    def keep_map(module, name):
+        def keep(_, arguments):
+            seen[name] = arguments[0]
+        module.dropout.register_forward_pre_hook(keep)
+
+    modules = [module for module in model.modules() if type(module).__name__ == "CvtSelfAttention"]
+    for i, module in enumerate(modules):
+        keep_map(module, f"attentions.{i}")
+    return seen
+
+
+WATCHED = {"sam": watch_sam, "cvt": watch_cvt}
+
+
 def forward(model, inputs):
     wanted = {"output_hidden_states": True, "output_attentions": True}
-    if model.config.model_type in ("cvt", "sam"):
-        wanted = {}
     watched = copy.deepcopy(model)
-    seen = watch_sam(watched) if model.config.model_type == "sam" else {}
+    seen = {}
+    if model.config.model_type in WATCHED:
+        wanted = {}
+        seen = WATCHED[model.config.model_type](watched)
     with torch.no_grad():
         out = watched(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",

@@ -14,6 +14,7 @@ import sys
 
 import torch
 import transformers
+from model_golden import watch_cvt
 from safetensors.torch import save_file
 from transformers import (CvtConfig, CvtForImageClassification, DeiTConfig, DeiTModel, SwinConfig,
                           SwinForImageClassification, ViTConfig, ViTModel)
@@ -80,11 +81,13 @@ def randomise(model):
 
 def expected_of(model, pictures):
     wanted = {"output_hidden_states": True}
-    if model.config.model_type != "cvt":
+    expected = {}
+    if model.config.model_type == "cvt":
+        expected = watch_cvt(model)
+    else:
         wanted["output_attentions"] = True
     with torch.no_grad():
         outputs = model.double()(pictures.double(), **wanted)
-    expected = {}
     for name, value in outputs.items():
         if name in ("hidden_states", "attentions"):
             layers = value[:-1] if name == "hidden_states" else value

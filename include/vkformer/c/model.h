@@ -91,7 +91,7 @@ typedef struct vkf_session_sizes {
   uint32_t reserved;
   int64_t batch;       // inputs at once; 0: 1
   int64_t tokens;      // of each, or of each prompt; 0: 32
-  int64_t new_tokens;  // of a generation; 0: a forward pass
+  int64_t new_tokens;  // of a generation; frames of a second pass (vits); 0: one pass
   int64_t beams;       // 0: 1; -1: all that the model's own settings of a generation say
   // Instead of batch and tokens; models that read arrays need them. Null: none.
   const vkf_tensors* inputs;
