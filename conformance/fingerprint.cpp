@@ -243,30 +243,58 @@ class Taking {
           }));
       VKF_CHECK(session.run(inputs));
     }
-    const auto ids = inputs.find("input_ids");
-    const bool generates = model.info().kind != ModelKind::kEncoder && ids != inputs.end();
-    if (given.new_tokens == 0 || !generates || ids->second.shape.size() != 2) return {};
-    VKF_ASSIGN(const std::vector<TokenId> all, ids->second.to_ints());
-    const std::vector<TokenId> prompt(all.begin(), all.begin() + ids->second.shape[1]);
+    const ModelInfo info = model.info();
+    if (given.new_tokens == 0 || info.kind == ModelKind::kEncoder) return {};
     GenerateOptions greedy = session.generation_defaults();
     greedy.beams = greedy.return_sequences = 1;
     greedy.max_new_tokens = given.new_tokens;
+    const bool texts_alone = info.source == SourceKind::kTokens && !info.reads_images;
+    if (!texts_alone) {
+      if (info.head != HeadKind::kLanguage) return {};
+      const TensorMap source = source_of(info, inputs);
+      const auto generate = [&](const GenerateOptions& options) {
+        return session.generate_masked(source, options);
+      };
+      return add_searches(generate, greedy, name);
+    }
+    const auto ids = inputs.find("input_ids");
+    if (ids == inputs.end() || ids->second.shape.size() != 2) return {};
+    VKF_ASSIGN(const std::vector<TokenId> all, ids->second.to_ints());
+    const std::vector<TokenId> prompt(all.begin(), all.begin() + ids->second.shape[1]);
+    // A batch whose texts are of different lengths.
+    const std::vector<TokenId> shorter(prompt.begin() + prompt.size() / 2, prompt.end());
+    const auto one = [&](const GenerateOptions& options) {
+      return session.generate({prompt}, options);
+    };
+    const auto two = [&](const GenerateOptions& options) {
+      return session.generate({prompt, shorter}, options);
+    };
+    VKF_CHECK(add_searches(one, greedy, name));
+    VKF_CHECK(add_generation(two(greedy), name + "/batched"));
+    return add_drafted(model, {prompt, shorter}, greedy, name + "/drafted");
+  }
+
+  // What a generation reads of a pass's inputs: of an encoder's pictures or sound these alone.
+  static TensorMap source_of(const ModelInfo& info, TensorMap inputs) {
+    if (info.source == SourceKind::kTokens) return inputs;
+    std::erase_if(inputs, [](const auto& input) { return input.first.starts_with("decoder_"); });
+    if (inputs.erase("input_ids") != 0) inputs.erase("attention_mask");
+    return inputs;
+  }
+
+  template <class Generate>
+  Status add_searches(const Generate& generate, const GenerateOptions& greedy,
+                      const std::string& name) {
     GenerateOptions beams = greedy, sampled = greedy;
     beams.beams = 3;
     sampled.choice = TokenChoice::kSampled;
     sampled.sampling.seed = 7;
-    // A batch whose texts are of different lengths.
-    const std::vector<TokenId> shorter(prompt.begin() + prompt.size() / 2, prompt.end());
-    VKF_CHECK(add_generation(session, {prompt}, greedy, name + "/greedy"));
-    VKF_CHECK(add_generation(session, {prompt}, beams, name + "/beams"));
-    VKF_CHECK(add_generation(session, {prompt}, sampled, name + "/sampled"));
-    VKF_CHECK(add_generation(session, {prompt, shorter}, greedy, name + "/batched"));
-    return add_drafted(model, {prompt, shorter}, greedy, name + "/drafted");
+    VKF_CHECK(add_generation(generate(greedy), name + "/greedy"));
+    VKF_CHECK(add_generation(generate(beams), name + "/beams"));
+    return add_generation(generate(sampled), name + "/sampled");
   }
 
-  Status add_generation(Session& session, const std::vector<std::vector<TokenId>>& prompts,
-                        const GenerateOptions& options, const std::string& name) {
-    const Result<Generation> found = session.generate(prompts, options);
+  Status add_generation(const Result<Generation>& found, const std::string& name) {
     if (!found && found.error().code == ErrorCode::kUnsupported) return {};  // it has none such
     if (!found) return found.error();
     for (const std::vector<Hypothesis>& of_item : *found) {
