@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes cases of real sizes: random models of the published configurations, their inputs, and what
-transformers computes of them in float64. Not for tests/golden: a case has up to 700 MB.
+transformers computes of them in float64. Some have fewer layers than published. Not for tests/golden: a case has up to
+1.8 GB.
 
     python3 tools/golden/real_size.py OUTPUT_FOLDER [NAME ...]
 
@@ -53,7 +54,62 @@ CASES = {
     "whisper-tiny": ("WhisperConfig", {}, "WhisperForConditionalGeneration", "sound", 8),
     "vit-base": ("ViTConfig", dict(num_labels=1000), "ViTForImageClassification", "picture", 9),
     "swin-tiny": ("SwinConfig", dict(num_labels=1000), "SwinForImageClassification", "picture", 10),
+    "all-mpnet-base": ("MPNetConfig", {}, "MPNetModel", "encoder", 11),
+    "deberta-v3-base": (
+        "DebertaV2Config",
+        dict(
+            hidden_size=768, intermediate_size=3072, num_hidden_layers=4, num_attention_heads=12,
+            relative_attention=True, position_buckets=256, max_relative_positions=-1, share_att_key=True,
+            norm_rel_ebd="layer_norm", pos_att_type=["p2c", "c2p"], position_biased_input=False,
+        ),
+        "DebertaV2Model", "encoder", 12,
+    ),
+    "qwen3-0.6b": (
+        "Qwen3Config",
+        dict(
+            hidden_size=1024, intermediate_size=3072, num_hidden_layers=4, num_attention_heads=16,
+            num_key_value_heads=8, head_dim=128, max_position_embeddings=40960, tie_word_embeddings=True,
+            rope_parameters=dict(rope_type="default", rope_theta=1e6),
+        ),
+        "Qwen3ForCausalLM", "decoder", 113,
+    ),
+    "gemma-3-1b": (
+        "Gemma3TextConfig",
+        dict(
+            vocab_size=262144, hidden_size=1152, intermediate_size=6912, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=1, head_dim=256, sliding_window=512,
+            query_pre_attn_scalar=256, max_position_embeddings=32768,
+            layer_types=["sliding_attention", "full_attention"],
+        ),
+        "Gemma3ForCausalLM", "decoder", 14,
+    ),
+    "phi-3-mini": ("Phi3Config", dict(num_hidden_layers=2, sliding_window=2047), "Phi3ForCausalLM", "decoder", 15),
+    "smollm3-3b": (
+        "SmolLM3Config",
+        dict(num_hidden_layers=2, no_rope_layers=[1, 0], rope_parameters=dict(rope_type="default", rope_theta=5e6)),
+        "SmolLM3ForCausalLM", "decoder", 16,
+    ),
+    "clip-vit-base-patch32": ("CLIPConfig", dict(text_config=dict(eos_token_id=2)), "CLIPModel", "pair", 17),
+    "siglip-base": ("SiglipConfig", {}, "SiglipModel", "pair", 18),
+    "dinov2-base": ("Dinov2Config", dict(image_size=518, num_hidden_layers=4), "Dinov2Model", "picture", 19),
+    "wav2vec2-base": ("Wav2Vec2Config", {}, "Wav2Vec2ForCTC", "waves", 20),
+    "moonshine-tiny": ("MoonshineConfig", dict(pad_token_id=2), "MoonshineForConditionalGeneration", "spoken", 21),
+    "smolvlm-256m": (
+        "SmolVLMConfig",
+        dict(
+            image_token_id=49190, pad_token_id=2, scale_factor=4,
+            text_config=dict(SMOLLM, model_type="llama", vocab_size=49280, num_hidden_layers=4,
+                             tie_word_embeddings=False, max_position_embeddings=8192, pad_token_id=2,
+                             rope_parameters=dict(rope_type="default", rope_theta=1e5)),
+            vision_config=dict(model_type="smolvlm_vision", hidden_size=768, intermediate_size=3072,
+                               num_hidden_layers=4, num_attention_heads=12, image_size=512, patch_size=16),
+        ),
+        "SmolVLMForConditionalGeneration", "pictured", 22,
+    ),
 }
+# Kinds that generate, and of these the ones with an encoder.
+SEARCHED, WITH_ENCODER = ("decoder", "pictured", "seq2seq", "sound", "spoken"), ("seq2seq", "sound", "spoken")
+SAMPLES = 32000  # of a wave, 2 s
 
 plain_softmax = torch.nn.functional.softmax
 plain_to = torch.Tensor.to
@@ -104,7 +160,9 @@ def randomize(model, generator):
         if parameter.dim() == 1:
             gain = "norm" in name.lower() or ".ln_" in name
             gain = gain and name.endswith("weight")
-            values = 1 + 0.3 * values if gain else 0.3 * values
+            # Gemma's gains are the distance from 1.
+            one = gain and not model.config.model_type.startswith("gemma")
+            values = 1 + 0.3 * values if one else 0.3 * values
             if model.config.model_type == "t5" and name == "decoder.final_layer_norm.weight":
                 values *= model.config.d_model**0.5  # the head divides by it
         else:
@@ -115,11 +173,19 @@ def randomize(model, generator):
 def round_matrices(model):
     """What f16 storage does: matrices and word embeddings are rounded, positions and types not."""
     kinds = (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d, transformers.pytorch_utils.Conv1D)
+    scaled = {}  # matrices that gains of LayerScale are multiplied into before they are rounded
+    for module in model.modules():
+        if hasattr(module, "layer_scale1"):
+            scaled[module.attention.output.dense] = module.layer_scale1.lambda1.data[:, None]
+            scaled[module.mlp.fc2] = module.layer_scale2.lambda1.data[:, None]
     for name, module in model.named_modules():
         words = isinstance(module, torch.nn.Embedding)
-        words = words and not any(part in name for part in ("position", "wpe", "type", "relative"))
+        words = words and not any(part in name for part in ("position", "wpe", "type", "rel"))
         if words or isinstance(module, kinds):
-            module.weight.data = module.weight.data.half().to(module.weight.dtype)
+            gain = scaled.get(module, 1.0)
+            module.weight.data = (module.weight.data * gain).half().to(module.weight.dtype) / gain
+        if isinstance(module, torch.nn.MultiheadAttention):  # of pooling
+            module.in_proj_weight.data = module.in_proj_weight.data.half().to(module.in_proj_weight.dtype)
 
 
 def exact_angles(model):
@@ -128,7 +194,7 @@ def exact_angles(model):
         if "inv_freq" not in name:
             continue
         kind = name.rsplit(".", 1)[-1].removesuffix("inv_freq").strip("_")
-        rope = model.config.rope_parameters
+        rope = model.config.get_text_config().rope_parameters
         rope = rope.get(kind.removesuffix("_original"), rope)
         steps = torch.arange(buffer.numel(), dtype=torch.float64) / buffer.numel()
         exact = rope["rope_theta"] ** -steps
@@ -145,6 +211,18 @@ def make_inputs(config, kind, generator):
         features = torch.randn(1, config.num_mel_bins, frames, generator=generator)
         ids = torch.randint(4, config.vocab_size, (1, TARGETS), generator=generator)
         return {"input_features": features, "decoder_input_ids": ids}
+    if kind == "waves":
+        return {"input_values": torch.randn(1, SAMPLES, generator=generator)}
+    if kind == "spoken":
+        ids = torch.randint(4, config.vocab_size, (1, TARGETS), generator=generator)
+        waves = torch.randn(1, SAMPLES, generator=generator)
+        return {"input_values": waves, "decoder_input_ids": ids}
+    if kind == "pair":
+        text, size = config.text_config, config.vision_config.image_size
+        ids = torch.randint(4, text.vocab_size, (2, text.max_position_embeddings), generator=generator)
+        return {"input_ids": ids, "pixel_values": torch.randn(1, 3, size, size, generator=generator)}
+    if kind == "pictured":
+        return pictured_inputs(config, generator)
     ids = torch.randint(4, config.vocab_size, (2, TOKENS), generator=generator)
     mask = torch.ones_like(ids)
     mask[1, SHORTER:] = 0
@@ -164,6 +242,20 @@ def make_inputs(config, kind, generator):
     return inputs
 
 
+def pictured_inputs(config, generator):
+    """A prompt with one image, and the same with some more tokens."""
+    vision = config.vision_config
+    images = (vision.image_size // vision.patch_size // config.scale_factor) ** 2
+    ids = torch.randint(4, config.image_token_id, (1, images + PROMPT), generator=generator)
+    ids[0, 3 : 3 + images] = config.image_token_id
+    more = torch.randint(4, config.image_token_id, (1, PADDING), generator=generator)
+    size = (1, 1, 3, vision.image_size, vision.image_size)
+    both = torch.cat([ids, more], 1)
+    return {"input_ids": both, "attention_mask": torch.ones_like(both),
+            "pixel_values": torch.randn(size, generator=generator),
+            "generate.input_ids": ids, "generate.attention_mask": torch.ones_like(ids)}
+
+
 def floats_as(inputs, dtype):
     return {n: plain_to(t, dtype) if t.is_floating_point() else t for n, t in inputs.items()}
 
@@ -171,12 +263,15 @@ def floats_as(inputs, dtype):
 def forward(model, kind, inputs):
     inputs = {n: t for n, t in inputs.items() if not n.startswith("generate.")}
     with torch.no_grad():
-        out = copy.deepcopy(model)(
+        out = model(
             **floats_as(inputs, model.dtype), output_attentions=True, output_hidden_states=True
         )
-    names = ("last_hidden_state", "pooler_output", "logits", "encoder_last_hidden_state")
+    names = ("last_hidden_state", "pooler_output", "logits", "encoder_last_hidden_state", "image_hidden_states",
+             "logits_per_image", "logits_per_text", "image_embeds", "text_embeds")
     result = {name: out[name] for name in names if out.get(name) is not None}
-    if kind in ("seq2seq", "sound"):
+    if kind in ("pair", "waves"):
+        pass
+    elif kind in WITH_ENCODER:
         result["last_hidden_state"] = out.decoder_hidden_states[-1]
     elif kind != "picture":
         result["last_hidden_state"] = out.hidden_states[-1]
@@ -201,6 +296,8 @@ def add_masks(expected, kind, inputs):
         return
     mask = inputs["attention_mask"].to(torch.uint8)
     for name in list(expected):
+        if name == "image_hidden_states":
+            continue
         tokens = name.startswith("encoder_") if kind == "seq2seq" else expected[name].dim() > 2
         if tokens:
             expected["mask." + name] = rows_of(name, mask).clone().contiguous()
@@ -208,8 +305,11 @@ def add_masks(expected, kind, inputs):
 
 def prompts_of(kind, inputs):
     """Inputs of one generation per row: a decoder's prompt alone, without its padding."""
-    if kind != "decoder":
+    if kind in WITH_ENCODER:
         return [{n: t for n, t in inputs.items() if n != "decoder_input_ids"}]
+    if kind == "pictured":
+        prompt = {n: inputs["generate." + n] for n in ("input_ids", "attention_mask")}
+        return [prompt | {"pixel_values": inputs["pixel_values"]}]
     prompts = []
     for row in (0, 1):
         ids = inputs["generate.input_ids"][row : row + 1, PADDING * row :]
@@ -226,11 +326,10 @@ def generate(model, kind, inputs, settings):
     for name, beams in (("greedy_ids", 1), ("beam4_ids", 4)):
         rows, scores = [], []
         for row, prompt in enumerate(prompts_of(kind, inputs)):
-            runner = copy.deepcopy(model)
-            runner.generation_config = transformers.GenerationConfig(
+            model.generation_config = transformers.GenerationConfig(
                 num_beams=beams, output_logits=beams == 1, output_scores=beams > 1, **base
             )
-            call = super(type(runner), runner).generate if kind == "sound" else runner.generate
+            call = super(type(model), model).generate if kind == "sound" else model.generate
             out = call(**floats_as(prompt, model.dtype))
             ids = out.sequences
             if kind == "decoder":
@@ -247,11 +346,13 @@ def generate(model, kind, inputs, settings):
     return result, gap
 
 
-def generation_settings(config, kind):
+def generation_settings(config, kind, length):
     settings = dict(max_new_tokens=NEW_TOKENS, num_beams=4, length_penalty=1.0)
     settings |= dict(early_stopping=False, eos_token_id=None, pad_token_id=config.pad_token_id or 0)
     if kind == "decoder":
         return settings | dict(prompt_length=PROMPT)
+    if kind == "pictured":
+        return settings | dict(prompt_length=length)
     start = getattr(config, "decoder_start_token_id", None)
     return settings | dict(prompt_length=1, decoder_start_token_id=start or 0)
 
@@ -273,15 +374,19 @@ def deviation(results, exact):
 def expect(model, kind, inputs, settings):
     """What the model gives in double, how far float32 is from it, and the smallest gap."""
     single = forward(model, kind, inputs)
-    double = copy.deepcopy(model).double()
-    exact_angles(double)
+    plain = copy.deepcopy(model.generation_config) if settings else None
+    model.double()  # in place, since some fill half of the memory
+    exact_angles(model)
     gap = None
     with in_double():
-        exact = forward(double, kind, inputs)
+        exact = forward(model, kind, inputs)
         add_masks(exact, kind, inputs)
         if settings:
-            ids, gap = generate(double, kind, inputs, settings)
+            ids, gap = generate(model, kind, inputs, settings)
             exact |= ids
+    model.float()
+    if settings:
+        model.generation_config = plain
     if gap is not None and gap < LEAST_GAP:
         sys.exit(f"the greedy path has a gap of {gap}; take another seed")
     return exact, deviation(single, exact), gap
@@ -308,8 +413,9 @@ def make_case(output, name):
     model.tie_weights()
     inputs = make_inputs(config, kind, generator)
     settings = None
-    if kind in ("decoder", "seq2seq", "sound"):
-        settings = generation_settings(config, kind)
+    if kind in SEARCHED:
+        length = inputs.get("generate.input_ids", inputs[next(iter(inputs))]).shape[1]
+        settings = generation_settings(config.get_text_config(), kind, length)
     folder = os.path.join(output, name)
     for path in (folder, folder + "-half"):
         shutil.rmtree(path, ignore_errors=True)
