@@ -7,7 +7,7 @@ transformers computes of them in float64. Some have fewer layers than published.
 
 For every NAME two folders. They are NAME and NAME-half, which shares its model and expects what its matrices give once
 they are rounded to half precision (for --weights f16). Needs torch, transformers and safetensors (their versions go
-into case.json), and up to 6 GB of memory. tests/golden/README.md describes the folders, docs/real_sizes.md says what
+into case.json), and up to 8 GB of memory. tests/golden/README.md describes the folders, docs/real_sizes.md says what
 came out.
 """
 import contextlib
