@@ -108,7 +108,8 @@ struct Frames {
 Frames run_frames(vkformer::Session& session, const Work& work, Reference* reference, double budget,
                   int frames) {
   Frames result;
-  bool running = false, more = false;
+  bool running = false;
+  Advance before;  // what the call before this one submitted
   while (static_cast<int>(result.slices.size()) < frames) {
     result.idle.push_back(idle_loop());
     if (!running) {
@@ -128,12 +129,13 @@ Frames run_frames(vkformer::Session& session, const Work& work, Reference* refer
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(8));
     }
-    // The reference pass ran after the slice, so the slice's time is known by now.
-    if (advance.last_microseconds > 0) {
+    // The reference pass ran after the slice, so the slice's time is known by now. Calls without a
+    // slice before them tell the time of an older one again.
+    if (before.expected_microseconds > 0) {
       result.slices.push_back(advance.last_microseconds);
-      if (more) result.full.push_back(advance.last_microseconds);
+      if (before.more_to_submit()) result.full.push_back(advance.last_microseconds);
     }
-    more = advance.more_to_submit();
+    before = advance;
   }
   check(session.cancel());
   return result;
@@ -149,7 +151,9 @@ int above_a_millisecond(const Frames& frames) {
 }
 
 void print_row(const char* work, double budget, const Frames& frames, const char* comma) {
-  const double p50 = percentile(frames.full, 0.5), p99 = percentile(frames.slices, 0.99);
+  // Where every result is one slice, there is no other.
+  const std::vector<double>& full = frames.full.empty() ? frames.slices : frames.full;
+  const double p50 = percentile(full, 0.5), p99 = percentile(frames.slices, 0.99);
   const double r50 = percentile(frames.reference, 0.5), r99 = percentile(frames.reference, 0.99);
   std::printf("  {\"work\": \"%s\", \"budget_us\": %.0f, \"frames\": %zu, \"results\": %d,\n", work,
               budget, frames.slices.size(), frames.results);

@@ -63,7 +63,8 @@ def picture(document):
     rows = list(rows_of(document))
     bottom = 40 + ROW * len(rows)
     height = bottom + 45
-    body = words(10, 20, "GPU time of slices as part of their budget, 1,250 frames a row")
+    body = words(10, 20, "GPU time of slices as part of their budget, "
+                 f"{rows[0][1]['frames']:,} slices a row")
     for tick in range(7):
         share = tick * MOST / 6
         body += line(place(share), 32, bottom, "#dddddd")
